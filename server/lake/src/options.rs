@@ -1,0 +1,124 @@
+//! Bounds and places, as the configuration of the service gives them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Everything the lake is told at start. Each number is a bound; there is no "unlimited".
+#[derive(Debug, Clone)]
+pub struct LakeOptions {
+    /// Root of all tables that are addressed by name: a local folder or a URI. Created if it is a missing local folder.
+    pub warehouse: String,
+    /// Paths and URIs below these prefixes may be addressed directly.
+    pub uri_prefixes: Vec<String>,
+    /// Options for the object stores, from the operator only.
+    pub storage_options: HashMap<String, String>,
+    /// Bytes of Lance's index cache.
+    pub index_cache_bytes: usize,
+    /// Bytes of Lance's metadata cache.
+    pub metadata_cache_bytes: usize,
+    /// Open tables that are kept.
+    pub open_tables: u64,
+    /// Entries of one listing.
+    pub max_list: usize,
+    /// Lance file format of new tables: `2.0`, `2.1`, `2.2`.
+    pub data_storage_version: String,
+    /// Bounds of scans.
+    pub scan: ScanOptions,
+    /// Bounds of staging.
+    pub write: WriteOptions,
+    /// Bounds of commits.
+    pub commit: CommitOptions,
+}
+
+/// Bounds of scans.
+#[derive(Debug, Clone)]
+pub struct ScanOptions {
+    /// Rows of one batch, if the client does not say.
+    pub batch_rows: usize,
+    /// Bytes of one batch, if the client does not say; a batch is cut below `max_row_bytes` in any case.
+    pub batch_bytes: usize,
+    /// A row above this is an error that names its size.
+    pub max_row_bytes: usize,
+    /// Bytes of one split, if the client does not say.
+    pub split_bytes: u64,
+    /// Splits of one plan.
+    pub max_splits: usize,
+    /// Memory of one scan: Lance's IO buffer and the memory pool of its plan.
+    pub memory_bytes: u64,
+    /// Depth of a filter expression.
+    pub max_filter_depth: usize,
+}
+
+/// Bounds of staging.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// A data file is closed after this many rows, if the client does not say.
+    pub max_rows_per_file: usize,
+    /// A data file is closed after about this many bytes.
+    pub max_bytes_per_file: usize,
+}
+
+/// Bounds of commits.
+#[derive(Debug, Clone)]
+pub struct CommitOptions {
+    /// Longest age of a committable; ledger entries are kept a little longer.
+    pub max_committable_age: Duration,
+    /// Attempts against other writers before CONCURRENT_MODIFICATION.
+    pub max_attempts: u32,
+    /// Time for one commit call.
+    pub timeout: Duration,
+    /// Finished commits above a gap that one epoch may hold.
+    pub max_out_of_order: usize,
+    /// Newest commits of an epoch whose version is remembered.
+    pub remembered_versions: usize,
+}
+
+impl Default for LakeOptions {
+    fn default() -> Self {
+        Self {
+            warehouse: "./lance-warehouse".into(),
+            uri_prefixes: Vec::new(),
+            storage_options: HashMap::new(),
+            index_cache_bytes: 256 << 20,
+            metadata_cache_bytes: 128 << 20,
+            open_tables: 256,
+            max_list: 10_000,
+            data_storage_version: "2.2".into(),
+            scan: ScanOptions::default(),
+            write: WriteOptions::default(),
+            commit: CommitOptions::default(),
+        }
+    }
+}
+
+impl Default for ScanOptions {
+    fn default() -> Self {
+        Self {
+            batch_rows: 65_536,
+            batch_bytes: 2 << 20,
+            max_row_bytes: 64 << 20,
+            split_bytes: 64 << 20,
+            max_splits: 10_000,
+            memory_bytes: 128 << 20,
+            max_filter_depth: 128,
+        }
+    }
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self { max_rows_per_file: 1_000_000, max_bytes_per_file: 1 << 30 }
+    }
+}
+
+impl Default for CommitOptions {
+    fn default() -> Self {
+        Self {
+            max_committable_age: Duration::from_secs(6 * 24 * 3600),
+            max_attempts: 100,
+            timeout: Duration::from_secs(60),
+            max_out_of_order: 1_000,
+            remembered_versions: 64,
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The words that this crate and its callers share.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+
+/// A table as a client names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum TableId {
+    /// Namespaces from the outside in, then the table.
+    Name(Vec<String>),
+    /// URI or absolute path.
+    Uri(String),
+}
+
+/// Which version is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum VersionSelector {
+    /// The newest.
+    #[default]
+    Latest,
+    /// This one.
+    Version(u64),
+    /// The one this tag names.
+    Tag(String),
+    /// The newest not younger than this.
+    AsOf(DateTime<Utc>),
+}
+
+/// A column or nested field: names from the top down, exact.
+pub type ColumnPath = Vec<String>;
+
+/// Rows to keep.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filter {
+    /// From programs.
+    Expression(Expression),
+    /// From people.
+    Sql(String),
+}
+
+/// A typed expression over one row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expression {
+    /// The value of a column.
+    Column(ColumnPath),
+    /// A constant.
+    Literal(Literal),
+    /// An operator over its arguments.
+    Call(Operator, Vec<Expression>),
+}
+
+/// See `lancegateway.v1.Operator`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    And,
+    Or,
+    Not,
+    IsNull,
+    IsNotNull,
+    In,
+    Like,
+    Between,
+    IsTrue,
+    IsFalse,
+}
+
+/// A constant with its type; it is cast to the type of the column beside it if that loses nothing.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
+pub enum Literal {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    Unsigned(u64),
+    Float32(f32),
+    Float64(f64),
+    String(String),
+    Binary(Vec<u8>),
+    /// unscaled * 10^-scale
+    Decimal { unscaled: i128, scale: i8 },
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Nanoseconds since midnight.
+    Time(i64),
+    /// Whole seconds (rounded down) and nanoseconds since the epoch; `zoned`: an instant, else wall clock.
+    Timestamp { seconds: i64, nanos: i32, zoned: bool },
+}
+
+/// What a scan reads, before it is cut into splits.
+#[derive(Debug, Clone)]
+pub struct ScanSpec {
+    /// The table.
+    pub table: TableId,
+    /// Its version.
+    pub version: VersionSelector,
+    /// None: all columns. Empty: none.
+    pub projection: Option<Vec<ColumnPath>>,
+    /// Rows to keep.
+    pub filter: Option<Filter>,
+    /// Rows over all splits together.
+    pub limit: Option<u64>,
+    /// Columns that Lance keeps.
+    pub metadata: RowMetadata,
+    /// Wished bytes of a split.
+    pub split_bytes: Option<u64>,
+    /// Most splits.
+    pub max_splits: Option<usize>,
+}
+
+/// Columns that Lance keeps for each row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RowMetadata {
+    pub row_id: bool,
+    pub row_address: bool,
+    pub row_versions: bool,
+}
+
+/// A plan: everything pinned.
+#[derive(Debug, Clone)]
+pub struct ScanPlan {
+    /// Schema of the batches.
+    pub schema: SchemaRef,
+    /// The pinned version.
+    pub version: u64,
+    /// Rows before the filter, bounded by the limit.
+    pub num_rows: u64,
+    /// Bytes of the data files that are read, scaled to the rows.
+    pub num_bytes: u64,
+    /// At least one, unless there is nothing to read.
+    pub splits: Vec<PlannedSplit>,
+}
+
+/// One split of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedSplit {
+    /// In reading order.
+    pub fragments: Vec<FragmentRange>,
+    /// Limit of this split alone. Splits of a limited scan without a filter carry their exact share; a limited scan with a
+    /// filter is one split.
+    pub limit: Option<u64>,
+    /// Rows before the filter.
+    pub num_rows: u64,
+    /// As in the plan.
+    pub num_bytes: u64,
+}
+
+/// A fragment, or a range of its live rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FragmentRange {
+    /// Lance's id.
+    pub fragment_id: u64,
+    /// First row, not counting deleted ones.
+    pub first_row: u64,
+    /// None: to the end.
+    pub num_rows: Option<u64>,
+}
+
+/// One split to read.
+#[derive(Debug, Clone)]
+pub struct SplitSpec {
+    /// The table.
+    pub table: TableId,
+    /// The pinned version.
+    pub version: u64,
+    /// None: all columns. Empty: none.
+    pub projection: Option<Vec<ColumnPath>>,
+    /// Rows to keep.
+    pub filter: Option<Filter>,
+    /// Most rows of this split, counted from its first row (not from `row_offset`).
+    pub limit: Option<u64>,
+    /// Columns that Lance keeps.
+    pub metadata: RowMetadata,
+    /// Rows of one batch.
+    pub batch_rows: Option<usize>,
+    /// Bytes of one batch.
+    pub batch_bytes: Option<usize>,
+    /// What is read.
+    pub fragments: Vec<FragmentRange>,
+    /// Result rows that are skipped.
+    pub row_offset: u64,
+}
+
+/// How a table is created.
+#[derive(Debug, Clone, Default)]
+pub struct CreateOptions {
+    /// `2.0`, `2.1`, `2.2`; None: the configured one.
+    pub data_storage_version: Option<String>,
+    /// Columns of the key, in order.
+    pub primary_key: Vec<String>,
+    /// Kept in the configuration of the table.
+    pub properties: HashMap<String, String>,
+}
+
+/// What commits do to present rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Rows are added.
+    #[default]
+    Append,
+    /// The first commit of a run replaces everything, the later ones add.
+    Overwrite,
+}
+
+/// A begun write.
+#[derive(Debug, Clone)]
+pub struct BegunWrite {
+    /// Opaque handle for `stage` and `prepare`.
+    pub write: Bytes,
+    /// Schema that staged batches must have.
+    pub schema: SchemaRef,
+    /// Version of the table as seen.
+    pub version: u64,
+    /// Whether this call created it.
+    pub created: bool,
+}
+
+/// How far a stage has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StageProgress {
+    /// Rows taken.
+    pub num_rows: u64,
+    /// Bytes taken (Arrow memory).
+    pub num_bytes: u64,
+    /// Rows in closed data files.
+    pub num_durable_rows: u64,
+}
+
+/// A finished stage.
+#[derive(Debug, Clone)]
+pub struct Staged {
+    /// Opaque, checksummed. Empty if no row came.
+    pub staged: Bytes,
+    /// Rows.
+    pub num_rows: u64,
+    /// Bytes of the data files.
+    pub num_bytes: u64,
+}
+
+/// Identity of a commit, drawn by the client.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CommitId {
+    /// UUID of the client's incarnation.
+    pub epoch: String,
+    /// 1, 2, 3, ...
+    pub seq: u64,
+}
+
+/// A sealed checkpoint.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Opaque, checksummed.
+    pub committable: Bytes,
+    /// Rows.
+    pub num_rows: u64,
+    /// Bytes of the data files.
+    pub num_bytes: u64,
+}
+
+/// A commit that is visible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// 0: so long ago that the table does not know.
+    pub version: u64,
+    /// Whether an earlier call did it.
+    pub already_committed: bool,
+}
+
+/// What the table knows of an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitState {
+    /// Nothing.
+    NotCommitted,
+    /// Visible since this version (0: not remembered).
+    Committed(u64),
+    /// Fenced.
+    Aborted,
+}
+
+/// What the ledger holds of one epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EpochInfo {
+    /// Its id.
+    pub epoch: String,
+    /// All of 1 to this are finished.
+    pub contiguous_seq: u64,
+    /// Finished ones above.
+    pub above: Vec<u64>,
+    /// Of the finished ones, the aborted.
+    pub aborted: Vec<u64>,
+    /// Last change.
+    pub last_commit: DateTime<Utc>,
+    /// Newest commits: seq to version.
+    pub versions: BTreeMap<u64, u64>,
+}
+
+/// A table as people want to see it.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct TableDescription {
+    pub schema: SchemaRef,
+    pub version: u64,
+    pub num_rows: u64,
+    pub num_fragments: u64,
+    pub num_bytes: u64,
+    pub primary_key: Vec<String>,
+    pub properties: BTreeMap<String, String>,
+    pub data_storage_version: String,
+    pub stable_row_ids: bool,
+    pub indexes: Vec<IndexInfo>,
+    pub committed_at: DateTime<Utc>,
+}
+
+/// An index of a table.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct IndexInfo {
+    pub name: String,
+    pub columns: Vec<String>,
+    pub index_type: String,
+}
+
+/// A version that can be read.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct VersionInfo {
+    pub version: u64,
+    pub committed_at: DateTime<Utc>,
+    pub operation: String,
+    pub properties: BTreeMap<String, String>,
+    pub num_rows: u64,
+    pub num_fragments: u64,
+}
