@@ -1,7 +1,7 @@
 //! The ledger: which commit ids a table has seen, kept in the table's own manifest.
 //!
 //! One entry an epoch in `table_metadata`, a small JSON text. Check, mark and data become visible in one atomic put, because
-//! the entry is part of the manifest that makes the data visible (see [`super::handler`]).
+//! the entry is part of the manifest that makes the data visible (see [`super::gate`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Prepare, commit, abort: a checkpoint's rows become visible once, whoever calls and however often.
 //!
-//! The truth about a commit is the ledger in the latest manifest ([`ledger`]). [`handler`] checks and sets it at the moment of
+//! The truth about a commit is the ledger in the latest manifest ([`ledger`]). [`gate`] checks and sets it at the moment of
 //! the put; everything here may therefore be repeated, raced, cut off and resumed. An outcome that is not known is looked up
 //! in the ledger, never guessed.
 
@@ -8,7 +8,7 @@ pub(crate) mod committable;
 pub(crate) mod envelope;
 mod files;
 mod fit;
-mod handler;
+mod gate;
 mod ledger;
 pub(crate) mod messages;
 
@@ -27,10 +27,11 @@ use tokio::time::Instant;
 use self::committable::Opened;
 use self::envelope::Kind;
 use self::files::DataFiles;
-use self::handler::{LedgerHandler, Mark, Refusal};
+use self::gate::{Gate, Mark, Refusal};
 use self::ledger::LedgerBounds;
+use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
-use crate::lake::Lake;
+use crate::lance_error::{Missing, from_lance};
 use crate::table::{Location, incarnation};
 use crate::types::{CommitId, CommitState, Committed, EpochInfo, Prepared, TableId, WriteMode};
 
@@ -73,13 +74,13 @@ impl Lake {
     pub async fn commit(&self, committable: &[u8]) -> Result<Committed> {
         let opened = committable::open(committable)?;
         let location = self.locate(&opened.table)?;
-        let deadline = Instant::now() + self.options().commit.timeout;
+        let deadline = Instant::now() + self.inner.options.commit.timeout;
         let lock = self.commit_lock(&location);
         let _one_at_a_time = tokio::time::timeout_at(deadline, lock.lock()).await.map_err(|_| {
             Error::new(ErrorKind::Overloaded, "other commits of this table take all the time of this one; try again")
         })?;
         let mut last = None;
-        for _ in 0..self.options().commit.max_attempts {
+        for _ in 0..self.inner.options.commit.max_attempts {
             if Instant::now() >= deadline {
                 break;
             }
@@ -152,10 +153,9 @@ impl Lake {
         properties: &HashMap<String, String>,
         deadline: Instant,
     ) -> Result<Attempt> {
-        let handler =
-            LedgerHandler::new(self.commit_handler(), incarnation.to_owned(), id.clone(), mark, self.ledger_bounds());
+        let gate = Gate::new(incarnation.to_owned(), id.clone(), mark, self.ledger_bounds());
         let result = CommitBuilder::new(dataset.clone())
-            .with_commit_handler(handler.clone())
+            .with_commit_handler(gate.handler())
             .with_skip_auto_cleanup(true)
             .with_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))
             .execute(transaction(dataset.manifest().version, operation, id, properties))
@@ -164,7 +164,7 @@ impl Lake {
             Ok(_) => return Ok(Attempt::Landed { already: false }),
             Err(error) => error,
         };
-        match handler.take_refusal() {
+        match gate.take_refusal() {
             Some(Refusal::Finished(CommitState::Aborted)) => return Err(aborted(id)),
             Some(Refusal::Finished(_)) => return Ok(Attempt::Landed { already: true }),
             Some(Refusal::TableReplaced) => return Err(replaced()),
@@ -204,7 +204,7 @@ impl Lake {
                 "other writers were faster, as often as this gateway tries; try again",
             )
             .with_source(error),
-            other => return Err(crate::error_map::from_lance("commit", other)),
+            other => return Err(from_lance(other, "cannot commit", Missing::StagedFile)),
         }))
     }
 
@@ -224,9 +224,9 @@ impl Lake {
     }
 
     async fn fence(&self, location: &Location, of: Option<&str>, id: &CommitId) -> Result<()> {
-        let deadline = Instant::now() + self.options().commit.timeout;
+        let deadline = Instant::now() + self.inner.options.commit.timeout;
         let mut last = None;
-        for _ in 0..self.options().commit.max_attempts {
+        for _ in 0..self.inner.options.commit.max_attempts {
             if Instant::now() >= deadline {
                 break;
             }
@@ -276,7 +276,7 @@ impl Lake {
     }
 
     fn check_age(&self, commit: &Opened) -> Result<()> {
-        let max = self.options().commit.max_committable_age;
+        let max = self.inner.options.commit.max_committable_age;
         let age = Utc::now().signed_duration_since(commit.created_at);
         if age.to_std().is_ok_and(|age| age > max) {
             return Err(Error::new(
@@ -292,7 +292,7 @@ impl Lake {
     }
 
     fn ledger_bounds(&self) -> LedgerBounds {
-        let commit = &self.options().commit;
+        let commit = &self.inner.options.commit;
         LedgerBounds {
             max_age: commit.max_committable_age,
             max_out_of_order: commit.max_out_of_order,
@@ -301,11 +301,11 @@ impl Lake {
     }
 
     fn commit_lock(&self, location: &Location) -> Arc<Mutex<()>> {
-        self.commit_locks().get_with(location.uri.clone(), Default::default)
+        self.inner.commit_locks.get_with(location.uri.clone(), Default::default)
     }
 
     async fn data_files(&self, location: &Location) -> Result<DataFiles> {
-        let (store, base) = self.object_store(location).await?;
+        let (store, base) = self.inner.stores.store(&location.uri).await?;
         Ok(DataFiles::new(store, &base))
     }
 }
