@@ -36,7 +36,7 @@ use crate::table::{Location, incarnation};
 use crate::types::{CommitId, CommitState, Committed, EpochInfo, Prepared, TableId, WriteMode};
 
 /// One lock a table: commits of this process do not race each other for the next version. Only for speed; the ledger decides.
-pub(crate) type CommitLocks = moka::sync::Cache<String, Arc<Mutex<()>>>;
+pub(crate) type CommitLocks = moka::future::Cache<String, Arc<Mutex<()>>>;
 
 /// What happened to one attempt.
 enum Attempt {
@@ -75,7 +75,7 @@ impl Lake {
         let opened = committable::open(committable)?;
         let location = self.locate(&opened.table)?;
         let deadline = Instant::now() + self.inner.options.commit.timeout;
-        let lock = self.commit_lock(&location);
+        let lock = self.commit_lock(&location).await;
         let _one_at_a_time = tokio::time::timeout_at(deadline, lock.lock()).await.map_err(|_| {
             Error::new(ErrorKind::Overloaded, "other commits of this table take all the time of this one; try again")
         })?;
@@ -300,8 +300,8 @@ impl Lake {
         }
     }
 
-    fn commit_lock(&self, location: &Location) -> Arc<Mutex<()>> {
-        self.inner.commit_locks.get_with(location.uri.clone(), Default::default)
+    async fn commit_lock(&self, location: &Location) -> Arc<Mutex<()>> {
+        self.inner.commit_locks.get_with(location.uri.clone(), async { Arc::default() }).await
     }
 
     async fn data_files(&self, location: &Location) -> Result<DataFiles> {
