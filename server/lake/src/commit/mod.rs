@@ -1,0 +1,4 @@
+//! Writing once. (The ledger lives here; see `docs/architecture.md`.)
+
+pub(crate) mod envelope;
+pub(crate) mod messages;
