@@ -1,1 +1,10 @@
-//! Placeholder while the dependencies build.
+//! Everything lance-gateway knows about Lance.
+
+mod commit;
+mod error;
+mod options;
+mod types;
+
+pub use error::*;
+pub use options::*;
+pub use types::*;
