@@ -52,22 +52,34 @@ pub(super) fn assemble(
         return Err(Error::invalid(format!("properties of a commit are over {MAX_PROPERTIES_BYTES} bytes")));
     }
     let handle: WriteHandle = envelope::open(Kind::WriteHandle, write)?;
+    let mode = handle.mode();
     let mut committable = Committable {
+        mode: handle.mode,
+        table_name: handle.table_name,
+        table_uri: handle.table_uri,
+        incarnation: handle.incarnation,
+        run_id: handle.run_id,
         epoch: id.epoch,
         seq: id.seq,
+        schema_metadata: handle.schema_metadata,
         properties: properties.into_iter().collect(),
         created_at_ms: handle.created_at_ms,
         ..Default::default()
     };
+    // An overwrite brings its schema; an append names the fields of all its files, which may have been staged before and after
+    // a change of the table.
+    let mut fields = FieldSet::default();
+    if mode == Mode::Overwrite {
+        fields.add(&handle.fields)?;
+    }
     for (nth, bytes) in staged.iter().enumerate() {
         let part: StagedWrite = envelope::open(Kind::StagedWrite, bytes)?;
-        if part.incarnation != handle.incarnation
-            || part.mode != handle.mode
-            || part.run_id != handle.run_id
-            || part.schema_fingerprint != handle.schema_fingerprint
-        {
+        let belongs = part.incarnation == committable.incarnation
+            && part.mode() == mode
+            && (mode == Mode::Append || part.schema_fingerprint == handle.schema_fingerprint);
+        if !belongs {
             return Err(Error::invalid(format!(
-                "staged write {nth} belongs to another write; give each to the handle it was staged with"
+                "staged write {nth} belongs to another table, mode or schema than the handle it comes with"
             )));
         }
         committable.created_at_ms =
@@ -75,11 +87,12 @@ pub(super) fn assemble(
         committable.num_rows += part.num_rows;
         committable.num_bytes += part.num_bytes;
         committable.fragments.extend(part.fragments);
+        fields.add(&part.fields)?;
     }
-    if committable.fragments.is_empty() && handle.mode() == Mode::Append {
+    if committable.fragments.is_empty() && mode == Mode::Append {
         return Err(Error::invalid("nothing was staged; a commit without rows is only for mode OVERWRITE"));
     }
-    committable.write = Some(handle);
+    committable.fields = fields.encoded;
     let mut paths = HashSet::new();
     for fragment in fragments(&committable.fragments)? {
         for file in fragment.files {
@@ -91,44 +104,83 @@ pub(super) fn assemble(
     Ok(committable)
 }
 
+/// Fields by id, in the order in which they came.
+#[derive(Default)]
+struct FieldSet {
+    encoded: Vec<Bytes>,
+    types: HashMap<i32, String>,
+}
+
+impl FieldSet {
+    fn add(&mut self, fields: &[Bytes]) -> Result<()> {
+        for bytes in fields {
+            let field = decode_field(bytes)?;
+            match self.types.get(&field.id) {
+                None => {
+                    self.types.insert(field.id, field.logical_type);
+                    self.encoded.push(bytes.clone());
+                }
+                Some(known) if *known == field.logical_type => {}
+                Some(known) => {
+                    return Err(Error::new(
+                        ErrorKind::SchemaMismatch,
+                        format!(
+                            "column `{}` was staged as {known} and as {}: its type changed in between; stage the rows again",
+                            field.name, field.logical_type
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn decode_field(bytes: &Bytes) -> Result<file_pb::Field> {
+    file_pb::Field::decode(bytes.as_ref()).map_err(|e| corrupt("its schema does not decode").with_source(e))
+}
+
+/// The fields of a schema as they stand in handles and committables.
+pub(crate) fn encode_fields(schema: &Schema) -> Vec<Bytes> {
+    Fields::from(schema).0.iter().map(|field| Bytes::from(field.encode_to_vec())).collect()
+}
+
 /// Opens a committable.
 pub(super) fn open(bytes: &[u8]) -> Result<Opened> {
     understand(envelope::open(Kind::Committable, bytes)?)
 }
 
 pub(super) fn understand(committable: Committable) -> Result<Opened> {
-    let handle = committable.write.ok_or_else(|| corrupt("it names no write"))?;
-    let mode = match handle.mode() {
+    let mode = match committable.mode() {
         Mode::Append => WriteMode::Append,
         Mode::Overwrite => WriteMode::Overwrite,
     };
     if mode == WriteMode::Overwrite {
-        check_id("run id", &handle.run_id)?;
+        check_id("run id", &committable.run_id)?;
     }
     Ok(Opened {
-        id: CommitId { epoch: committable.epoch, seq: committable.seq },
         mode,
-        schema: schema(&handle)?,
+        schema: schema(&committable)?,
         fragments: fragments(&committable.fragments)?,
+        id: CommitId { epoch: committable.epoch, seq: committable.seq },
         properties: committable.properties.into_iter().collect(),
         created_at: DateTime::from_timestamp_millis(committable.created_at_ms)
             .ok_or_else(|| corrupt("its time is out of range"))?,
         num_rows: committable.num_rows,
         num_bytes: committable.num_bytes,
-        table: handle.table(),
-        incarnation: handle.incarnation,
-        run_id: handle.run_id,
+        table: table_id(committable.table_name, committable.table_uri),
+        incarnation: committable.incarnation,
+        run_id: committable.run_id,
     })
 }
 
-fn schema(handle: &WriteHandle) -> Result<Schema> {
-    let fields = handle
-        .fields
-        .iter()
-        .map(|bytes| file_pb::Field::decode(bytes.as_ref()))
-        .collect::<std::result::Result<Vec<_>, _>>()
-        .map_err(|e| corrupt("its schema does not decode").with_source(e))?;
-    let metadata = handle.schema_metadata.iter().map(|(k, v)| (k.clone(), v.clone().into_bytes())).collect();
+fn table_id(name: Vec<String>, uri: String) -> TableId {
+    if name.is_empty() { TableId::Uri(uri) } else { TableId::Name(name) }
+}
+
+fn schema(committable: &Committable) -> Result<Schema> {
+    let fields = committable.fields.iter().map(decode_field).collect::<Result<Vec<_>>>()?;
+    let metadata = committable.schema_metadata.iter().map(|(k, v)| (k.clone(), v.clone().into_bytes())).collect();
     Schema::try_from(FieldsWithMeta { fields: Fields(fields), metadata })
         .map_err(|e| corrupt("its schema is not one of Lance").with_source(e))
 }

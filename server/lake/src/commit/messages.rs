@@ -1,5 +1,7 @@
 //! What stands in the envelopes. Field numbers are never reused: clients keep these bytes over upgrades of the gateway.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 /// A begun write.
@@ -33,6 +35,12 @@ pub(crate) struct WriteHandle {
     pub(crate) data_storage_version: String,
     #[prost(int64, tag = "10")]
     pub(crate) created_at_ms: i64,
+    /// The Lance schema that staged files are written with: `lance.file.Field`s with the ids that the files name.
+    #[prost(bytes = "bytes", repeated, tag = "11")]
+    pub(crate) fields: Vec<Bytes>,
+    /// Its metadata.
+    #[prost(btree_map = "string, string", tag = "12")]
+    pub(crate) schema_metadata: BTreeMap<String, String>,
 }
 
 /// A finished stage.
@@ -54,6 +62,51 @@ pub(crate) struct StagedWrite {
     pub(crate) num_bytes: u64,
     #[prost(int64, tag = "7")]
     pub(crate) created_at_ms: i64,
+    /// From the handle.
+    #[prost(uint64, tag = "8")]
+    pub(crate) schema_fingerprint: u64,
+    /// From the handle.
+    #[prost(bytes = "bytes", repeated, tag = "9")]
+    pub(crate) fields: Vec<Bytes>,
+}
+
+/// All staged writes of one checkpoint.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Committable {
+    /// The table by name; empty if by URI.
+    #[prost(string, repeated, tag = "1")]
+    pub(crate) table_name: Vec<String>,
+    /// The table by URI; empty if by name.
+    #[prost(string, tag = "2")]
+    pub(crate) table_uri: String,
+    #[prost(string, tag = "3")]
+    pub(crate) incarnation: String,
+    #[prost(enumeration = "Mode", tag = "4")]
+    pub(crate) mode: i32,
+    /// The run that decides about replacing, for overwrite.
+    #[prost(string, tag = "5")]
+    pub(crate) run_id: String,
+    #[prost(string, tag = "6")]
+    pub(crate) epoch: String,
+    #[prost(uint64, tag = "7")]
+    pub(crate) seq: u64,
+    /// `lance.table.DataFragment`s.
+    #[prost(bytes = "bytes", repeated, tag = "8")]
+    pub(crate) fragments: Vec<Bytes>,
+    /// `lance.file.Field`s of all files; for overwrite, the schema of the table from then on.
+    #[prost(bytes = "bytes", repeated, tag = "9")]
+    pub(crate) fields: Vec<Bytes>,
+    #[prost(btree_map = "string, string", tag = "10")]
+    pub(crate) schema_metadata: BTreeMap<String, String>,
+    #[prost(btree_map = "string, string", tag = "11")]
+    pub(crate) properties: BTreeMap<String, String>,
+    /// Time of the oldest staged write in it.
+    #[prost(int64, tag = "12")]
+    pub(crate) created_at_ms: i64,
+    #[prost(uint64, tag = "13")]
+    pub(crate) num_rows: u64,
+    #[prost(uint64, tag = "14")]
+    pub(crate) num_bytes: u64,
 }
 
 /// See [`crate::WriteMode`].
