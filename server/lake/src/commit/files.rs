@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt, stream};
 use lance_io::object_store::ObjectStore;
 use lance_table::format::Fragment;
+use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -45,7 +45,7 @@ pub(super) fn check(written: &Schema, now: &Schema, fragments: &[Fragment]) -> R
             Some(current) if current.logical_type != field.logical_type => {
                 return Err(mismatch(format!(
                     "column `{}` has type {} now, the staged rows have {}",
-                    current.name, current.logical_type.0, field.logical_type.0
+                    current.name, current.logical_type, field.logical_type
                 )));
             }
             Some(_) => {}
