@@ -6,10 +6,11 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use lance_gateway_lake as lake;
+use lance_gateway_proto::flight::{ipc_to_schema, schema_to_ipc};
 use lance_gateway_proto::{Reason, v1};
 use tonic::Status;
 
-use crate::status::status;
+use crate::status::{from_flight, status};
 
 /// Parts of a table or namespace name; deeper catalogs are not heard of.
 const MAX_NAME_PARTS: usize = 16;
@@ -327,15 +328,13 @@ pub fn schema(message: &Bytes) -> Result<Option<SchemaRef>> {
     if message.is_empty() {
         return Ok(None);
     }
-    lance_gateway_proto::flight::schema::ipc_to_schema(message)
-        .map(Some)
-        .map_err(|e| invalid(format!("schema is no encapsulated Arrow IPC schema message: {e}")))
+    ipc_to_schema(message).map(|schema| Some(SchemaRef::new(schema))).map_err(from_flight)
 }
 
 /// A table as the wire describes it.
-pub fn description(d: lake::TableDescription) -> Result<v1::DescribeTableResponse> {
-    Ok(v1::DescribeTableResponse {
-        schema: schema_message(&d.schema)?,
+pub fn description(d: lake::TableDescription) -> v1::DescribeTableResponse {
+    v1::DescribeTableResponse {
+        schema: schema_message(&d.schema),
         version: d.version,
         num_rows: d.num_rows,
         num_fragments: d.num_fragments,
@@ -350,13 +349,12 @@ pub fn description(d: lake::TableDescription) -> Result<v1::DescribeTableRespons
             .map(|i| v1::IndexDescription { name: i.name, columns: i.columns, r#type: i.index_type })
             .collect(),
         committed_at: Some(to_timestamp(d.committed_at)),
-    })
+    }
 }
 
 /// A schema as an encapsulated Arrow IPC message.
-pub fn schema_message(schema: &SchemaRef) -> Result<Bytes> {
-    lance_gateway_proto::flight::schema::schema_to_ipc(schema)
-        .map_err(|e| crate::status::internal("the schema of the table cannot be written as Arrow IPC", &e))
+pub fn schema_message(schema: &SchemaRef) -> Bytes {
+    schema_to_ipc(schema)
 }
 
 /// A version that can be read.

@@ -7,6 +7,7 @@ use std::error::Error as StdError;
 use std::time::Duration;
 
 use lance_gateway_lake::{Error as LakeError, ErrorKind};
+use lance_gateway_proto::flight::Error as FlightError;
 use lance_gateway_proto::{ERROR_DOMAIN, Reason, Retry};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -82,6 +83,18 @@ pub fn from_transport(status: Status) -> Status {
     make(reason, message)
 }
 
+/// A failure between the two ends of a Flight stream.
+pub fn from_flight(error: FlightError) -> Status {
+    match error {
+        FlightError::Codec { reason, message } => status(reason, message),
+        FlightError::Status(status) => from_transport(*status),
+        FlightError::Transport(cause) => {
+            tracing::debug!(%cause, "a stream broke");
+            status(Reason::Cancelled, "the caller went away")
+        }
+    }
+}
+
 /// Bytes that are not the message they should be.
 pub fn from_decode(what: &str, error: &prost::DecodeError) -> Status {
     let text = error.to_string();
@@ -152,10 +165,10 @@ fn log(reason: Reason, message: &str, cause: Option<&(dyn StdError + 'static)>) 
     let reason_name = reason.name();
     let cause = cause.map(chain).unwrap_or_default();
     match reason {
-        Reason::Internal | Reason::CorruptData | Reason::CommitStateUnknown => {
+        Reason::Internal | Reason::CommitStateUnknown => {
             tracing::error!(request_id, reason = reason_name, cause, "{message}");
         }
-        Reason::StoreUnavailable | Reason::QuotaExceeded => {
+        Reason::StoreUnavailable | Reason::QuotaExceeded | Reason::CorruptData => {
             tracing::warn!(request_id, reason = reason_name, cause, "{message}");
         }
         _ => tracing::debug!(request_id, reason = reason_name, cause, "{message}"),

@@ -1,11 +1,15 @@
 //! Five states, only forward: starting, serving, quiescing, draining, stopped.
 
+mod run;
+
 use std::fmt;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+
+pub use run::run;
 
 /// Where the process is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +24,11 @@ pub enum State {
     Draining,
     /// The end.
     Stopped,
+}
+
+impl State {
+    /// In order.
+    pub const ALL: [Self; 5] = [Self::Starting, Self::Serving, Self::Quiescing, Self::Draining, Self::Stopped];
 }
 
 impl fmt::Display for State {
