@@ -59,7 +59,8 @@ impl Frames {
 
 impl From<Message> for Frames {
     fn from(message: Message) -> Self {
-        let small = [(DESCRIPTOR, &message.descriptor), (HEADER, &message.header), (APP_METADATA, &message.app_metadata)];
+        let small =
+            [(DESCRIPTOR, &message.descriptor), (HEADER, &message.header), (APP_METADATA, &message.app_metadata)];
         let mut len: usize = small.iter().map(|(field, bytes)| field_len(*field, bytes.len())).sum();
         len += field_len(BODY, message.body_len);
 

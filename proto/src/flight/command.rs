@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn protobuf_and_both_spellings_of_json_are_the_same_command() {
         let camel = br#"{"table":{"name":{"parts":["a","b"]}},"limit":"10","splitBytes":7,"filter":{"sql":"x > 1"}}"#;
-        let original = br#" {"table":{"name":{"parts":["a","b"]}},"limit":10,"split_bytes":"7","filter":{"sql":"x > 1"}}"#;
+        let original =
+            br#" {"table":{"name":{"parts":["a","b"]}},"limit":10,"split_bytes":"7","filter":{"sql":"x > 1"}}"#;
         for bytes in [scan().encode_to_vec(), camel.to_vec(), original.to_vec()] {
             assert_eq!(decode_command::<v1::ScanRequest>("ScanRequest", &bytes).unwrap(), scan());
         }

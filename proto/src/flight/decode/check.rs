@@ -60,7 +60,9 @@ fn unpacked(buffers: &[&[u8]], codec: CompressionType, max_bytes: usize) -> Resu
     if total > max_bytes {
         return Err(Error::codec(
             Reason::MessageTooLarge,
-            format!("a record batch unpacks to {total} bytes, above the limit of {max_bytes} bytes; send smaller batches"),
+            format!(
+                "a record batch unpacks to {total} bytes, above the limit of {max_bytes} bytes; send smaller batches"
+            ),
         ));
     }
     Ok(())

@@ -81,7 +81,10 @@ impl Decoder {
             MessageHeader::RecordBatch => self.batch(incoming, &message),
             other => Err(Error::codec(
                 Reason::Unsupported,
-                format!("arrow ipc messages of the kind {} are not supported", other.variant_name().unwrap_or("unknown")),
+                format!(
+                    "arrow ipc messages of the kind {} are not supported",
+                    other.variant_name().unwrap_or("unknown")
+                ),
             )),
         }
     }
@@ -122,15 +125,18 @@ impl Decoder {
         if held > self.max_bytes {
             return Err(Error::codec(
                 Reason::MessageTooLarge,
-                format!("the dictionaries of the stream hold {held} bytes, above the limit of {} bytes", self.max_bytes),
+                format!(
+                    "the dictionaries of the stream hold {held} bytes, above the limit of {} bytes",
+                    self.max_bytes
+                ),
             ));
         }
         Ok(())
     }
 
     fn known_schema(&self) -> Result<&SchemaRef> {
-        self.schema
-            .as_ref()
-            .ok_or_else(|| Error::codec(Reason::InvalidArgument, "a stream begins with its schema, and this one does not"))
+        self.schema.as_ref().ok_or_else(|| {
+            Error::codec(Reason::InvalidArgument, "a stream begins with its schema, and this one does not")
+        })
     }
 }

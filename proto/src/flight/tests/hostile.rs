@@ -25,7 +25,13 @@ fn framed(message: &[u8]) -> Bytes {
 }
 
 /// A record batch of one column whose header says this.
-fn forged(rows: i64, node: (i64, i64), buffers: &[(i64, i64)], codec: Option<CompressionType>, body: Vec<u8>) -> Message {
+fn forged(
+    rows: i64,
+    node: (i64, i64),
+    buffers: &[(i64, i64)],
+    codec: Option<CompressionType>,
+    body: Vec<u8>,
+) -> Message {
     let mut fbb = FlatBufferBuilder::new();
     let compression = codec.map(|codec| {
         let mut builder = arrow_ipc::BodyCompressionBuilder::new(&mut fbb);
@@ -173,10 +179,19 @@ fn messages_compressed_by_grpc_are_refused_with_a_hint() {
 fn headers_that_do_not_fit_the_body_are_refused() {
     let body = vec![0_u8; 64];
     let forge = |rows, node, buffers: &[(i64, i64)]| forged(rows, node, buffers, None, body.clone());
-    assert!(read(&Bytes::from([
-        wire(messages(&[batch(int64())], EncodeOptions::default()).remove(0)),
-        wire(forge(8, (8, 0), &[(0, 0), (0, 64)])),
-    ].concat()), 99).is_ok());
+    assert!(
+        read(
+            &Bytes::from(
+                [
+                    wire(messages(&[batch(int64())], EncodeOptions::default()).remove(0)),
+                    wire(forge(8, (8, 0), &[(0, 0), (0, 64)])),
+                ]
+                .concat()
+            ),
+            99
+        )
+        .is_ok()
+    );
     for (what, message) in [
         ("over the end", forge(8, (8, 0), &[(0, 0), (8, 64)])),
         ("negative offset", forge(8, (8, 0), &[(0, 0), (-8, 64)])),
@@ -235,7 +250,8 @@ fn rows_before_the_schema_and_a_second_schema_are_refused() {
 #[test]
 fn dictionaries_that_grow_over_the_limit_are_refused() {
     let words: Vec<String> = (0..100).map(|i| format!("{i:0100}")).collect();
-    let column: arrow_array::DictionaryArray<arrow_array::types::Int32Type> = words.iter().map(|w| Some(w.as_str())).collect();
+    let column: arrow_array::DictionaryArray<arrow_array::types::Int32Type> =
+        words.iter().map(|w| Some(w.as_str())).collect();
     let mut decoder = Decoder::new(5_000);
     let mut assembler = Assembler::new(MAX);
     for message in messages(&[batch(Arc::new(column))], EncodeOptions::default()) {

@@ -34,10 +34,8 @@ fn stock_encoded(batch: &RecordBatch, dictionaries: DictionaryHandling, options:
 fn stock_decoded(batch: &RecordBatch) -> Vec<RecordBatch> {
     let messages = messages(std::slice::from_ref(batch), EncodeOptions::default());
     // Through bytes, as the stock client gets them.
-    let data: Vec<Result<FlightData, FlightError>> = messages
-        .into_iter()
-        .map(|message| Ok(FlightData::decode(wire(message).slice(5..)).unwrap()))
-        .collect();
+    let data: Vec<Result<FlightData, FlightError>> =
+        messages.into_iter().map(|message| Ok(FlightData::decode(wire(message).slice(5..)).unwrap())).collect();
     block_on(FlightRecordBatchStream::new_from_flight_data(stream::iter(data)).try_collect()).unwrap()
 }
 
@@ -50,22 +48,27 @@ fn the_stock_client_reads_every_type_that_we_write() {
     }
 }
 
-/// Arrow's writer forgets the offset of a union below a list.
-fn stock_writer_is_wrong(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::List(item) if matches!(item.data_type(), DataType::Union(_, _)))
+/// Faults of the stock encoder of arrow 58: a large list is announced as a list, a union below a list loses its offset, and
+/// runs below a list are wrong when empty. A union also loses its nullability, so that columns are compared and not batches.
+fn stock_encoder_is_wrong(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::LargeList(_) => true,
+        DataType::List(item) => matches!(item.data_type(), DataType::Union(_, _) | DataType::RunEndEncoded(_, _)),
+        _ => false,
+    }
 }
 
 #[test]
 fn we_read_every_type_that_the_stock_client_writes() {
     for (name, column) in samples::columns(200) {
         for (part, batch) in slices(&batch(column)) {
-            if stock_writer_is_wrong(batch.column(0).data_type()) {
+            if stock_encoder_is_wrong(batch.column(0).data_type()) {
                 continue;
             }
             let bytes = stock_encoded(&batch, DictionaryHandling::Resend, IpcWriteOptions::default());
             let decoded = read(&bytes, 1000).unwrap_or_else(|e| panic!("{name}, {part}: {e}"));
             assert_eq!(decoded[0].descriptor, Some(FlightDescriptor::new_cmd("x")));
-            assert_eq!(rows(decoded), batch, "{name}, {part}");
+            assert!(rows(decoded).columns() == batch.columns(), "{name}, {part}");
         }
     }
 }
@@ -84,12 +87,12 @@ fn we_read_compressed_bodies() {
     for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
         for (name, column) in samples::columns(3_000) {
             let batch = batch(column);
-            if stock_writer_is_wrong(batch.column(0).data_type()) {
+            if stock_encoder_is_wrong(batch.column(0).data_type()) {
                 continue;
             }
             let options = IpcWriteOptions::default().try_with_compression(Some(codec)).unwrap();
             let bytes = stock_encoded(&batch, DictionaryHandling::Resend, options);
-            assert_eq!(rows(read(&bytes, 5000).unwrap()), batch, "{name}, {codec:?}");
+            assert!(rows(read(&bytes, 5000).unwrap()).columns() == batch.columns(), "{name}, {codec:?}");
         }
     }
 }
@@ -97,7 +100,9 @@ fn we_read_compressed_bodies() {
 #[test]
 fn bodies_cross_http_in_both_directions() {
     let batch = batch(Arc::new(arrow_array::Int64Array::from_iter_values(0..500_000)));
-    let frames = || stream::iter(messages(std::slice::from_ref(&batch), EncodeOptions::default()).into_iter().map(|m| Ok(m.into())));
+    let frames = || {
+        stream::iter(messages(std::slice::from_ref(&batch), EncodeOptions::default()).into_iter().map(|m| Ok(m.into())))
+    };
     let answer = http::Response::new(GrpcBody::response(frames()));
     let read = |reader: BatchReader<_>| block_on(reader.try_collect::<Vec<_>>()).unwrap();
     assert_eq!(rows(read(BatchReader::new(MessageReader::response(answer, MAX).unwrap()))), batch);

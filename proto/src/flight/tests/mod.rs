@@ -44,10 +44,14 @@ fn wire(message: Message) -> Bytes {
 }
 
 fn wires(batches: &[RecordBatch], options: EncodeOptions) -> Bytes {
-    messages(batches, options).into_iter().map(wire).fold(BytesMut::new(), |mut all, one| {
-        all.extend_from_slice(&one);
-        all
-    }).freeze()
+    messages(batches, options)
+        .into_iter()
+        .map(wire)
+        .fold(BytesMut::new(), |mut all, one| {
+            all.extend_from_slice(&one);
+            all
+        })
+        .freeze()
 }
 
 /// Decodes a whole stream that arrives in pieces of this size.
@@ -152,7 +156,9 @@ fn a_batch_without_columns_keeps_its_rows() {
 #[test]
 fn a_dictionary_is_sent_once_and_again_when_it_changes() {
     let column = |words: &[&str]| -> ArrayRef {
-        Arc::new(words.iter().copied().map(Some).collect::<arrow_array::DictionaryArray<arrow_array::types::Int32Type>>())
+        Arc::new(
+            words.iter().copied().map(Some).collect::<arrow_array::DictionaryArray<arrow_array::types::Int32Type>>(),
+        )
     };
     let batches = [batch(column(&["a", "b"])), batch(column(&["a", "b"])), batch(column(&["c"]))];
     let decoded = read(&wires(&batches, EncodeOptions::default()), 100).unwrap();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use arrow_array::builder::{FixedSizeBinaryBuilder, Int32Builder, MapBuilder, StringBuilder};
 use arrow_array::types::*;
 use arrow_array::*;
-use arrow_buffer::{ArrowNativeType, IntervalDayTime, IntervalMonthDayNano, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
+use arrow_buffer::{
+    ArrowNativeType, IntervalDayTime, IntervalMonthDayNano, NullBuffer, OffsetBuffer, ScalarBuffer, i256,
+};
 use arrow_schema::{DataType, Field, Fields, UnionFields};
 
 type F16 = <Float16Type as ArrowPrimitiveType>::Native;
@@ -58,13 +60,15 @@ fn list_view<O: OffsetSizeTrait>(n: usize) -> GenericListViewArray<O> {
 }
 
 fn union_fields() -> UnionFields {
-    UnionFields::try_new([5, 7], [Field::new("a", DataType::Int32, true), Field::new("b", DataType::Utf8, true)]).unwrap()
+    UnionFields::try_new([5, 7], [Field::new("a", DataType::Int32, true), Field::new("b", DataType::Utf8, true)])
+        .unwrap()
 }
 
 fn sparse_union(n: usize) -> UnionArray {
     let ids: ScalarBuffer<i8> = (0..n).map(|i| if i % 3 == 0 { 5 } else { 7 }).collect();
     let strings: StringArray = (0..n).map(|i| some(i, text(i))).collect();
-    UnionArray::try_new(union_fields(), ids, None, vec![Arc::new(primitive::<Int32Type>(n)), Arc::new(strings)]).unwrap()
+    UnionArray::try_new(union_fields(), ids, None, vec![Arc::new(primitive::<Int32Type>(n)), Arc::new(strings)])
+        .unwrap()
 }
 
 fn dense_union(n: usize) -> UnionArray {
@@ -77,7 +81,8 @@ fn dense_union(n: usize) -> UnionArray {
     }
     let ints = primitive::<Int32Type>(next[0] as usize);
     let strings: StringArray = (0..next[1] as usize).map(|i| some(i, text(i))).collect();
-    UnionArray::try_new(union_fields(), ids.into(), Some(offsets.into()), vec![Arc::new(ints), Arc::new(strings)]).unwrap()
+    UnionArray::try_new(union_fields(), ids.into(), Some(offsets.into()), vec![Arc::new(ints), Arc::new(strings)])
+        .unwrap()
 }
 
 fn dictionary<K: ArrowDictionaryKeyType>(n: usize) -> DictionaryArray<K> {
