@@ -19,6 +19,7 @@ from .process import Process, eventually, free_port
 
 VERSION = "2.1.3"
 
+
 def _pip_download(package: str, folder: Path, *options: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     quiet = [] if sys.stderr.isatty() else ["-q"]
@@ -105,7 +106,11 @@ def _call(url: str, body: dict | None = None, method: str | None = None, timeout
 def causes(trace: str) -> str:
     """A Java stack trace without its frames."""
     lines = [line.strip() for line in trace.splitlines()]
-    return "\n".join(line for line in lines if line and not line.startswith(("at ", "...", "<Exception on server", "End of exception")))
+    return "\n".join(
+        line
+        for line in lines
+        if line and not line.startswith(("at ", "...", "<Exception on server", "End of exception"))
+    )
 
 
 class Cluster:

@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = Path(os.environ.get("LANCE_GATEWAY_CACHE") or ROOT / ".cache").resolve()
+CACHE = Path(os.environ.get("GATEWAY_CACHE") or ROOT / ".cache").resolve()
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
 
 
 def built(name: str) -> Path:
-    """A program that cargo built. LANCE_GATEWAY_PROFILE=release takes the optimised one."""
-    folder = os.environ.get("LANCE_GATEWAY_PROFILE", "debug")
+    """A program that cargo built. GATEWAY_PROFILE=release takes the optimised one."""
+    folder = os.environ.get("GATEWAY_PROFILE", "debug")
     path = TARGET / folder / name
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: run `make build`")
@@ -19,7 +19,7 @@ def built(name: str) -> Path:
 
 def gateway_binary() -> Path:
     """The service."""
-    override = os.environ.get("LANCE_GATEWAY_BIN")
+    override = os.environ.get("GATEWAY_BIN")
     return Path(override).resolve() if override else built("lance-gateway")
 
 
@@ -35,5 +35,7 @@ def connector_jar() -> Path:
     wrong = ("original-", "-sources", "-javadoc", "-tests")
     jars = [p for p in folder.glob("lance-flink-2.1-*.jar") if not any(w in p.name for w in wrong)]
     if len(jars) != 1:
-        raise FileNotFoundError(f"one lance-flink-2.1-*.jar is expected in {folder}, found {len(jars)}: run `make build`")
+        raise FileNotFoundError(
+            f"one lance-flink-2.1-*.jar is expected in {folder}, found {len(jars)}: run `make build`"
+        )
     return jars[0]

@@ -37,6 +37,11 @@ def free_port() -> int:
         return s.getsockname()[1]
 
 
+def clean_environment() -> dict[str, str]:
+    """Ours without the options of a gateway: a test says itself what it sets."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("LANCE_GATEWAY_")}
+
+
 def _die_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -59,7 +64,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                env={**os.environ, **(env or {})},
+                env={**clean_environment(), **(env or {})},
                 start_new_session=True,
                 preexec_fn=None if outlive else _die_with_parent,
             )
