@@ -1,4 +1,4 @@
-"""`make demo`: word vectors from a real Flink cluster through the gateway into a Lance table, and back by three doors."""
+"""`make demo`: word vectors from a real Flink cluster through the gateway into a Lance table, and back again."""
 
 import fcntl
 import json
@@ -135,9 +135,13 @@ def by_other_doors(steps: Steps, gateway: Gateway, cluster: flink.Cluster) -> No
     expect("rows that pyarrow.flight reads", count, data.GLOVE_ROWS)
 
     steps.next("its versions: one for each checkpoint that brought rows")
-    lgw = [str(paths.lgw_binary()), "--uri", gateway.uri]
+
+    def lgw(*args: str) -> str:
+        argv = [str(paths.lgw_binary()), "--uri", gateway.uri, *args]
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
     show(f"lgw --uri {gateway.uri} versions vectors")
-    print(subprocess.run([*lgw, "versions", "vectors"], check=True, capture_output=True, text=True).stdout.rstrip())
+    print(lgw("versions", "vectors").rstrip())
     listed = subprocess.run(
         [*lgw, "--output", "json", "versions", "vectors"], check=True, capture_output=True, text=True
     )
