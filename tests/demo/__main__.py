@@ -61,8 +61,8 @@ def watch(cluster: flink.Cluster, job: str) -> dict:
             raise Failed(cluster.job_error(job))
         if time.monotonic() - told >= (0.5 if live else 5.0):
             told = time.monotonic()
-            rows = now["vertices"][0]["metrics"]["write-records"] if now["vertices"] else 0
-            print(f"  {now['state'].lower()}: {rows:,} rows read", end="\r" if live else "\n", flush=True)
+            counts = [v["metrics"][m] for v in now["vertices"] for m in ("read-records", "write-records")]
+            print(f"  {now['state'].lower()}: {max(counts, default=0):,} rows", end="\r" if live else "\n", flush=True)
         return now if now["state"] == "FINISHED" else None
 
     return eventually(finished, 300, "the end of the job", every=0.2)

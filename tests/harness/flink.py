@@ -105,12 +105,9 @@ def _call(url: str, body: dict | None = None, method: str | None = None, timeout
 
 def causes(trace: str) -> str:
     """A Java stack trace without its frames."""
+    frames = ("at ", "...", "<Exception on server", "End of exception")
     lines = [line.strip() for line in trace.splitlines()]
-    return "\n".join(
-        line
-        for line in lines
-        if line and not line.startswith(("at ", "...", "<Exception on server", "End of exception"))
-    )
+    return "\n".join(line for line in lines if line and not line.startswith(frames))
 
 
 class Cluster:

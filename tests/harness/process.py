@@ -1,5 +1,6 @@
 """Child processes that end with their parent, and waiting without guessing how long."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -87,10 +88,8 @@ class Process:
 
     def signal(self, number: int) -> None:
         """To the process and what it started."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
-        except ProcessLookupError:
-            pass
 
     def terminate(self, within: float = 30.0) -> int:
         """SIGTERM, and SIGKILL if that is not enough. The exit code."""
