@@ -7,19 +7,8 @@ import pyarrow.compute as pc
 import pyarrow.flight as flight
 import pytest
 
-from harness.wire import reason, scan_pb2
-
-
-def numbers(start: int, stop: int) -> pa.Table:
-    ids = np.arange(start, stop, dtype=np.int64)
-    return pa.table({"id": ids, "word": [f"w{i}" for i in ids]})
-
-
-def refused(call, *args, **kwargs) -> tuple[str, str]:
-    """Reason and message of the refusal."""
-    with pytest.raises((flight.FlightError, pa.ArrowException)) as caught:
-        call(*args, **kwargs)
-    return reason(caught.value), str(caught.value)
+from harness.rows import numbers, refused
+from harness.wire import scan_pb2
 
 
 def test_a_table_put_by_path_is_listed_described_and_read_back(client, name):
