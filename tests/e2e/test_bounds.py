@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from harness.process import eventually
+from harness.process import eventually, peak_until_quiet
 from harness.rows import numbers, refused
 from harness.wire import status_service_pb2
 
@@ -81,15 +81,8 @@ def test_a_client_that_reads_slowly_costs_bounded_memory(start_gateway, connect,
     ]
     firsts = [reader.read_chunk() for reader in readers]
     assert len(firsts) == 4
-    highest = 0
-    quiet = 0
-    # Whatever runs ahead of the readers has come to rest once memory no longer grows.
-    while quiet < 10:
-        now = gateway.rss()
-        quiet = quiet + 1 if now <= highest + MIB else 0
-        highest = max(highest, now)
-        with contextlib.suppress(TimeoutError):
-            eventually(lambda: gateway.rss() > highest + MIB, 0.1)
+    # What runs ahead of the readers has come to rest once memory no longer grows.
+    highest = peak_until_quiet(gateway.rss, noise=MIB)
     assert highest - before < 4 * 120 * MIB, f"{(highest - before) / MIB:.0f} MiB for four slow readers"
     # They are slow and not dead: each gets all of its rows.
     assert [r.read_all().num_rows + f.data.num_rows for r, f in zip(readers, firsts, strict=True)] == [512] * 4

@@ -111,3 +111,20 @@ class Process:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise Gone(f"{self.name} has no memory any more")
+
+
+def peak_until_quiet(value: Callable[[], float], noise: float, quiet: float = 1.0, within: float = 60.0) -> float:
+    """The highest value that was seen, once none has been `noise` above it for `quiet` seconds."""
+    highest = value()
+    since = time.monotonic()
+
+    def rested():
+        nonlocal highest, since
+        now = value()
+        if now > highest + noise:
+            since = time.monotonic()
+        highest = max(highest, now)
+        return time.monotonic() - since > quiet
+
+    eventually(rested, within, "rest")
+    return highest
