@@ -7,9 +7,9 @@ where {path} becomes a path of its own for each table.
 """
 
 import os
-import re
 import shutil
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 from harness import data, flink, paths
@@ -41,78 +41,70 @@ def source_jar() -> Path:
     return jar
 
 
-class Bench:
-    """One cluster and the jobs on it."""
+class Side:
+    """A connector, its cluster and a session on it."""
 
-    def __init__(self, cluster: flink.Cluster, gateway: Gateway):
+    def __init__(self, cluster: flink.Cluster, parallelism: int):
         self.cluster = cluster
-        self.gateway = gateway
+        self.session = cluster.session()
+        self.session.set("execution.runtime-mode", "batch")
+        self.session.set("parallelism.default", str(parallelism))
         self.memory: list[float] = []
-        self.other = os.environ.get("CONNECTOR_WITH", "")
 
-    def seconds(self, session: flink.Session, sql: str) -> float:
-        """Of the job, as the JobManager saw it."""
-        job = session.insert(sql, within=900)
+    def declare(self, table: str, columns: str, options: str) -> None:
+        self.session.execute(f"DROP TABLE IF EXISTS {table}")
+        self.session.execute(f"CREATE TABLE {table} ({columns}) WITH ({options})")
+
+    def declare_ends(self, name: str) -> None:
+        """The fastest source and the fastest sink."""
+        source = f"'connector' = 'bench', 'dir' = '{data.column_files(name)}', 'rows' = '{ROWS[name]}'"
+        self.declare("src", TABLES[name], source)
+        self.declare("hole", TABLES[name], "'connector' = 'blackhole'")
+
+    def rate(self, name: str, sink: str, source: str) -> float:
+        """Rows per second by the JobManager's clock."""
+        job = self.session.insert(f"INSERT INTO {sink} SELECT * FROM {source}", within=900)
         self.memory.append(self.cluster.taskmanager.rss() / (1 << 20))
-        return (job["end-time"] - job["start-time"]) / 1000
+        return ROWS[name] / (job["end-time"] - job["start-time"]) * 1000
 
-    def ours(self, table: str, name: str, columns: str) -> str:
-        path = f"{self.gateway.warehouse}/{name}.lance"
-        return (
-            f"CREATE TABLE {table} ({columns}) WITH "
-            f"('connector' = 'lance', 'path' = '{path}', 'gateway.uri' = '{self.gateway.uri}')"
-        )
 
-    def theirs(self, table: str, path: Path, columns: str) -> str:
-        return f"CREATE TABLE {table} ({columns}) WITH ({self.other.replace('{path}', str(path))})"
+def compare(name: str, parallelism: int, gateway: Gateway, ours: Side, other: Side | None) -> list[report.Line]:
+    """Floor, scan and insert, alternately."""
+    at_gateway = f"'gateway.uri' = '{gateway.uri}'"
+    stored = f"'connector' = 'lance', 'path' = '{gateway.warehouse}/{name}.lance', {at_gateway}"
+    new = f"'connector' = 'lance', 'path' = '{gateway.warehouse}/flink_insert.lance', {at_gateway}"
+    ours.declare_ends(name)
+    ours.declare("stored", TABLES[name], stored)
+    ours.declare("new", TABLES[name], new)
+    rates: dict[str, list[float]] = {"floor": [], "scan": [], "insert": [], "other scan": [], "other insert": []}
+    for run in range(RUNS + 1):
+        now = {
+            "floor": ours.rate(name, "hole", "src"),
+            "scan": ours.rate(name, "hole", "stored"),
+            "insert": ours.rate(name, "new", "src"),
+        }
+        drop(gateway, "flink_insert")
+        if other:
+            path = WORK / "other" / name
+            shutil.rmtree(path, ignore_errors=True)
+            other.declare_ends(name)
+            other.declare("new", TABLES[name], os.environ["CONNECTOR_WITH"].replace("{path}", str(path)))
+            now["other insert"] = other.rate(name, "new", "src")
+            now["other scan"] = other.rate(name, "hole", "new")
+        if run:  # the first run warms the JVM
+            for what, rate in now.items():
+                rates[what].append(rate)
+    goals = {"scan": 0.5, "insert": 0.4} if name == "synthetic" else {}
+    return [
+        line(metric, f"Flink {what} {name}, p{parallelism}", rates[what], rates["floor"], goals.get(what))
+        for metric, what in (("M3", "scan"), ("M4", "insert"), ("M3", "other scan"), ("M4", "other insert"))
+        if rates[what]
+    ]
 
-    def table(self, name: str, parallelism: int) -> list[report.Line]:
-        columns, rows = TABLES[name], ROWS[name]
-        with self.cluster.session() as session:
-            session.set("execution.runtime-mode", "batch")
-            session.set("parallelism.default", str(parallelism))
-            session.execute(
-                f"CREATE TABLE src ({columns}) WITH "
-                f"('connector' = 'bench', 'dir' = '{data.column_files(name)}', 'rows' = '{rows}')"
-            )
-            session.execute(f"CREATE TABLE hole ({columns}) WITH ('connector' = 'blackhole')")
-            session.execute(self.ours("stored", name, columns))
-            times: dict[str, list[float]] = {"floor": [], "scan": [], "insert": []}
-            if self.other:
-                times |= {"their insert": [], "their scan": []}
-            for run in range(RUNS + 1):
-                now = {
-                    "floor": self.seconds(session, "INSERT INTO hole SELECT * FROM src"),
-                    "scan": self.seconds(session, "INSERT INTO hole SELECT * FROM stored"),
-                    "insert": self.insert(session, self.ours(f"new{run}", "flink_insert", columns), f"new{run}"),
-                }
-                self.drop("flink_insert")
-                if self.other:
-                    path = WORK / "theirs" / name
-                    shutil.rmtree(path, ignore_errors=True)
-                    now["their insert"] = self.insert(session, self.theirs(f"their{run}", path, columns), f"their{run}")
-                    now["their scan"] = self.seconds(session, f"INSERT INTO hole SELECT * FROM their{run}")
-                if run:  # the first run warms the JVM
-                    for what, time in now.items():
-                        times[what].append(time)
-        rates = {what: [rows / t for t in ts] for what, ts in times.items()}
-        label = f"{name}, p{parallelism}"
-        lines = [
-            line("M3", f"Flink scan {label}", rates["scan"], rates["floor"], 0.5 if name == "synthetic" else None),
-            line("M4", f"Flink insert {label}", rates["insert"], rates["floor"], 0.4 if name == "synthetic" else None),
-        ]
-        if self.other:
-            lines.append(line("M3", f"other scan {label}", rates["their scan"], rates["floor"], None))
-            lines.append(line("M4", f"other insert {label}", rates["their insert"], rates["floor"], None))
-        return lines
 
-    def insert(self, session: flink.Session, create: str, table: str) -> float:
-        session.execute(create)
-        return self.seconds(session, f"INSERT INTO {table} SELECT * FROM src")
-
-    def drop(self, name: str) -> None:
-        lgw = [str(paths.lgw_binary()), "--uri", self.gateway.uri, "drop", name, "--yes", "--quiet"]
-        subprocess.run(lgw, check=True, stdout=subprocess.DEVNULL)
+def drop(gateway: Gateway, name: str) -> None:
+    lgw = [str(paths.lgw_binary()), "--uri", gateway.uri, "drop", name, "--yes", "--quiet"]
+    subprocess.run(lgw, check=True, stdout=subprocess.DEVNULL)
 
 
 def line(metric: str, what: str, ours: list[float], floor: list[float], goal: float | None) -> report.Line:
@@ -123,20 +115,25 @@ def line(metric: str, what: str, ours: list[float], floor: list[float], goal: fl
 
 
 def run() -> list[report.Line]:
-    jars = [source_jar(), paths.connector_jar()]
-    if other := os.environ.get("CONNECTOR_JAR"):
-        jars.append(Path(other).resolve())
-    wanted = re.split(r"[,\s]+", os.environ.get("BENCH_TABLES", "synthetic glove"))
-    lines = []
-    with Gateway(WORK / "gateway", warehouse=warehouse(*wanted)) as gateway:
-        work = WORK / "flink"
-        with flink.Cluster(work, jars=tuple(jars), heap=os.environ.get("BENCH_HEAP", "2048m")) as cluster:
-            bench = Bench(cluster, gateway)
-            for name in wanted:
-                for parallelism in (1, 2):
-                    lines += bench.table(name, parallelism)
-            half = len(bench.memory) // 2
-            growth = max(bench.memory[half:]) - max(bench.memory[:half])
-            what = f"TaskManager memory, growth from the first {half} jobs to the last"
-            lines.append(report.Line("M3", what, growth, None, None, "flat", "MiB", {"ours": bench.memory}))
+    source = source_jar()
+    heap = os.environ.get("BENCH_HEAP", "2048m")
+    wanted = os.environ.get("BENCH_TABLES", "synthetic,glove").split(",")
+    lines, memory = [], []
+    with ExitStack() as stack:
+        gateway = stack.enter_context(Gateway(WORK / "gateway", warehouse=warehouse(*wanted)))
+        clusters = [flink.Cluster(WORK / "flink", jars=(source, paths.connector_jar()), heap=heap)]
+        if jar := os.environ.get("CONNECTOR_JAR"):
+            # On a cluster of its own: two connectors may have the same name.
+            clusters.append(flink.Cluster(WORK / "flink-other", jars=(source, Path(jar).resolve()), heap=heap))
+        for cluster in clusters:
+            stack.enter_context(cluster)
+        for name in wanted:
+            for parallelism in (1, 2):
+                sides = [Side(cluster, parallelism) for cluster in clusters]
+                lines += compare(name, parallelism, gateway, sides[0], sides[1] if len(sides) > 1 else None)
+                memory += sides[0].memory
+    half = len(memory) // 2
+    growth = max(memory[half:]) - max(memory[:half])
+    what = f"TaskManager memory, growth from the first {half} jobs to the last {len(memory) - half}"
+    lines.append(report.Line("M3", what, growth, None, None, "flat", "MiB", {"ours": memory}))
     return lines

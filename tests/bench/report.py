@@ -30,19 +30,17 @@ def median(values: list[float]) -> float:
     return statistics.median(values)
 
 
-def faster(
-    metric: str, what: str, ours: list[float], reference: list[float], goal: float | None, unit: str = "s"
-) -> Line:
+def faster(metric: str, what: str, ours: list[float], reference: list[float], goal: float | None) -> Line:
     """Ratio of speeds: reference time over our time; 1 is as fast, more is faster."""
     o, r = median(ours), median(reference)
     text = f">= {goal}" if goal else ""
-    return Line(metric, what, o, r, r / o, text, unit, {"ours": ours, "reference": reference})
+    return Line(metric, what, o, r, r / o, text, "s", {"ours": ours, "reference": reference})
 
 
-def longer(metric: str, what: str, ours: list[float], reference: list[float], goal: float, unit: str = "s") -> Line:
+def longer(metric: str, what: str, ours: list[float], reference: list[float], goal: float) -> Line:
     """Ratio of times: our time over the reference's."""
     o, r = median(ours), median(reference)
-    return Line(metric, what, o, r, o / r, f"<= {goal}", unit, {"ours": ours, "reference": reference})
+    return Line(metric, what, o, r, o / r, f"<= {goal}", "s", {"ours": ours, "reference": reference})
 
 
 def plain(metric: str, what: str, values: list[float], goal: str, unit: str) -> Line:
@@ -58,18 +56,14 @@ def save(name: str, lines: list[Line]) -> Path:
 
 
 def show(lines: list[Line]) -> None:
-    head = ("metric", "what", "ours", "reference", "ratio", "goal", "min..max of ours")
-    table = [head]
+    table = [("metric", "what", "ours", "reference", "ratio", "goal", "min..max of ours")]
     for line in lines:
-        number = (
-            (lambda v: "" if v is None else f"{v:,.4g}")
-            if line.unit == "s"
-            else lambda v: "" if v is None else f"{v:,.0f}"
-        )
-        spread = f"{number(min(line.runs['ours']))}..{number(max(line.runs['ours']))}" if line.runs.get("ours") else ""
+        number = "{:,.4g}" if line.unit == "s" else "{:,.0f}"
+        ours = f"{number} {line.unit}".format(line.ours)
+        reference = "" if line.reference is None else number.format(line.reference)
         ratio = "" if line.ratio is None else f"{line.ratio:.2f}"
-        ours = f"{number(line.ours)} {line.unit}"
-        table.append((line.metric, line.what, ours, number(line.reference), ratio, line.goal, spread))
-    widths = [max(len(row[i]) for row in table) for i in range(len(head))]
+        spread = f"{number}..{number}".format(min(line.runs["ours"]), max(line.runs["ours"]))
+        table.append((line.metric, line.what, ours, reference, ratio, line.goal, spread))
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip(), flush=True)

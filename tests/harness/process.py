@@ -1,8 +1,8 @@
 """Child processes that end with their parent, and waiting without guessing how long."""
 
 import contextlib
-import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-PR_SET_PDEATHSIG = 1
 T = TypeVar("T")
 
 
@@ -43,8 +42,10 @@ def clean_environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("LANCE_GATEWAY_")}
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def _dying_with_parent(argv: list[str]) -> list[str]:
+    """The kernel ends it with us, even if we are killed."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--", *argv] if setpriv else argv
 
 
 class Process:
@@ -57,17 +58,17 @@ class Process:
         self.name = Path(argv[0]).name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
+        command = [str(a) for a in argv]
         # Two files: the ready line is read from stdout, and must not be cut by a log line.
         self.out = log.with_suffix(".out")
         with open(log, "ab") as err, open(self.out, "wb") as out:
             self.popen = subprocess.Popen(
-                [str(a) for a in argv],
+                command if outlive else _dying_with_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 env={**clean_environment(), **(env or {})},
                 start_new_session=True,
-                preexec_fn=None if outlive else _die_with_parent,
             )
 
     @property
