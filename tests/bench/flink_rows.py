@@ -74,23 +74,23 @@ def compare(name: str, parallelism: int, gateway: Gateway, ours: Side, other: Si
     stored = f"'connector' = 'lance', 'path' = '{gateway.warehouse}/{name}.lance', {at_gateway}"
     new = f"'connector' = 'lance', 'path' = '{gateway.warehouse}/flink_insert.lance', {at_gateway}"
     ours.declare_ends(name)
-    ours.declare("stored", TABLES[name], stored)
-    ours.declare("new", TABLES[name], new)
+    ours.declare("kept", TABLES[name], stored)
+    ours.declare("written", TABLES[name], new)
     rates: dict[str, list[float]] = {"floor": [], "scan": [], "insert": [], "other scan": [], "other insert": []}
     for run in range(RUNS + 1):
         now = {
             "floor": ours.rate(name, "hole", "src"),
-            "scan": ours.rate(name, "hole", "stored"),
-            "insert": ours.rate(name, "new", "src"),
+            "scan": ours.rate(name, "hole", "kept"),
+            "insert": ours.rate(name, "written", "src"),
         }
         drop(gateway, "flink_insert")
         if other:
             path = WORK / "other" / name
             shutil.rmtree(path, ignore_errors=True)
             other.declare_ends(name)
-            other.declare("new", TABLES[name], os.environ["CONNECTOR_WITH"].replace("{path}", str(path)))
-            now["other insert"] = other.rate(name, "new", "src")
-            now["other scan"] = other.rate(name, "hole", "new")
+            other.declare("written", TABLES[name], os.environ["CONNECTOR_WITH"].replace("{path}", str(path)))
+            now["other insert"] = other.rate(name, "written", "src")
+            now["other scan"] = other.rate(name, "hole", "written")
         if run:  # the first run warms the JVM
             for what, rate in now.items():
                 rates[what].append(rate)
