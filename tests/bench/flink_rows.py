@@ -71,8 +71,8 @@ class Side:
 def compare(name: str, parallelism: int, gateway: Gateway, ours: Side, other: Side | None) -> list[report.Line]:
     """Floor, scan and insert, alternately."""
     at_gateway = f"'gateway.uri' = '{gateway.uri}'"
-    stored = f"'connector' = 'lance', 'path' = '{gateway.warehouse}/{name}.lance', {at_gateway}"
-    new = f"'connector' = 'lance', 'path' = '{gateway.warehouse}/flink_insert.lance', {at_gateway}"
+    stored = f"'connector' = 'lance', 'path' = '{name}', {at_gateway}"
+    new = f"'connector' = 'lance', 'path' = 'flink_insert', {at_gateway}"
     ours.declare_ends(name)
     ours.declare("kept", TABLES[name], stored)
     ours.declare("written", TABLES[name], new)

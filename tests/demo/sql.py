@@ -17,10 +17,10 @@ def words() -> str:
 
 
 def vectors(gateway: Gateway) -> str:
-    """The Lance table, by its path; the gateway knows it by the name `vectors`, too."""
+    """The Lance table, by its name in the warehouse of the gateway."""
     return f"""CREATE TABLE vectors ({COLUMNS}) WITH (
   'connector' = 'lance',
-  'path' = '{gateway.warehouse}/vectors.lance',
+  'path' = 'vectors',
   'gateway.uri' = '{gateway.uri}'
 )"""
 

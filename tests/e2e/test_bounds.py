@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 
@@ -15,7 +14,6 @@ import pytest
 
 from harness.process import eventually, peak_until_quiet
 from harness.rows import numbers, refused
-from harness.wire import status_service_pb2
 
 MIB = 1 << 20
 
@@ -170,24 +168,6 @@ def test_one_put_above_the_limit_is_told_to_come_back(start_gateway, connect, na
     assert refused(client.put, f"{name}_third", numbers(0, 1))[0] == "OVERLOADED"
     for writer, _ in open_puts:
         writer.close()
-
-
-def test_headers_without_end_are_cut_off_and_the_gateway_lives(gateway, client):
-    """HTTP/2 by hand: a header block that is announced as 1 GB, in CONTINUATION frames."""
-    host, port = gateway.address.rsplit(":", 1)
-    sent = 0
-    with socket.create_connection((host, int(port)), timeout=10) as s:
-        s.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + struct.pack(">I", 0)[1:] + b"\x04\x00" + bytes(4))
-        block = b"\x00\x01a\x7f\x80\xff\xff\xff\x03" + b"x" * 16_000  # one literal header with a very long value
-        kind, flags = b"\x01", b"\x00"
-        with contextlib.suppress(OSError):
-            while sent < 1 << 30:
-                s.sendall(struct.pack(">I", len(block))[1:] + kind + flags + struct.pack(">I", 1) + block)
-                sent += len(block)
-                kind, block = b"\x09", b"x" * 16_384
-    assert sent < 64 * MIB, "the gateway took them all"
-    assert client.status.GetStatus(status_service_pb2.GetStatusRequest()).version
-    gateway.process.check_alive()
 
 
 def test_bytes_that_are_no_grpc_do_no_harm(gateway, client, name):

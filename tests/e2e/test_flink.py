@@ -47,10 +47,9 @@ def declare(session, gateway, name):
 
     def declare(columns: str = COLUMNS, alias: str = "t", **options: str) -> str:
         more = "".join(f", '{k.replace('__', '.').replace('_', '-')}' = '{v}'" for k, v in options.items())
-        path = f"{gateway.warehouse}/{name}.lance"
         session.execute(
             f"CREATE TABLE {alias} ({columns}) "
-            f"WITH ('connector' = 'lance', 'path' = '{path}', 'gateway.uri' = '{gateway.uri}'{more})"
+            f"WITH ('connector' = 'lance', 'path' = '{name}', 'gateway.uri' = '{gateway.uri}'{more})"
         )
         return alias
 

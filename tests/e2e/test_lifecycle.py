@@ -118,13 +118,6 @@ def test_sigterm_during_commits_leaves_each_done_or_resolvable(start_gateway, co
     assert len({a.version for a in again.values()}) == 40
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_idle_gateway_ends_with_0(start_gateway, number):
-    gateway = start_gateway()
-    gateway.process.popen.send_signal(number)
-    assert gateway.process.popen.wait(10) == 0
-
-
 def test_clients_that_stay_connected_do_not_keep_it_alive(start_gateway):
     gateway = start_gateway()
     idle = [Client(gateway.address) for _ in range(5)]
