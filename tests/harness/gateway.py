@@ -32,12 +32,12 @@ class Gateway:
         self.env = env or {}
         self.outlive = outlive
         self.process: Process | None = None
-        self.addresses: list[str] = []
+        self.address = ""  # HOST:PORT
         self.admin = ""
 
     def start(self, within: float = 20.0) -> "Gateway":
         argv: list = [paths.gateway_binary(), "--warehouse", str(self.warehouse), "--admin-listen", "127.0.0.1:0"]
-        for address in self.addresses or self.listen:
+        for address in self.listen:
             argv += ["--listen", address]
         if self.config is not None:
             file = self.work / "gateway.yaml"
@@ -50,15 +50,12 @@ class Gateway:
             return READY.search(self.process.stdout())
 
         where = eventually(ready, within, "the ready line of the gateway")["where"]
-        parts = [p.strip() for p in where.split(",")]
-        self.addresses = [p.removeprefix("grpc ") for p in parts if p.startswith("grpc ")]
-        self.admin = next((p.removeprefix("admin ") for p in parts if p.startswith("admin ")), "")
+        places = dict(place.strip().split(" ", 1) for place in where.split(","))
+        self.address = places["grpc"]
+        self.admin = places["admin"]
+        # A restart comes back where clients look for it.
+        self.listen = (self.address, *(a for a in self.listen if a.startswith("unix:")))
         return self
-
-    @property
-    def address(self) -> str:
-        """HOST:PORT of the first TCP listener."""
-        return next(a for a in self.addresses if not a.startswith("unix:"))
 
     @property
     def uri(self) -> str:
