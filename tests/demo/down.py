@@ -31,7 +31,6 @@ def running() -> dict | None:
 
 def main() -> int:
     if not STATE.exists():
-        print("nothing is running")
         return 0
     processes = [p for p in map(_ours, json.loads(STATE.read_text())["pids"]) if p]
     for process in processes:

@@ -6,7 +6,7 @@ import sys
 from harness import flink, paths
 from harness.gateway import Gateway
 
-from . import sql
+from . import down, sql
 from .down import STATE, WORK, running
 
 USE = """
@@ -28,6 +28,7 @@ def main() -> int:
     if state := running():
         print("already running:" + state["use"])
         return 0
+    down.main()  # what is left of one that died in part
     gateway = Gateway(WORK / "gateway", warehouse=WORK / "warehouse", outlive=True)
     cluster = flink.Cluster(WORK / "flink", jars=(paths.connector_jar(),), outlive=True)
     try:
