@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from harness import flink, paths
+from harness.gateway import Gateway
 from harness.process import eventually
 from harness.rows import numbers
 
@@ -45,11 +46,11 @@ def inbox(tmp_path):
 def declare(session, gateway, name):
     """Declares the test's Lance table in Flink."""
 
-    def declare(columns: str = COLUMNS, alias: str = "t", **options: str) -> str:
+    def declare(columns: str = COLUMNS, alias: str = "t", at: Gateway = gateway, **options: str) -> str:
         more = "".join(f", '{k.replace('__', '.').replace('_', '-')}' = '{v}'" for k, v in options.items())
         session.execute(
             f"CREATE TABLE {alias} ({columns}) "
-            f"WITH ('connector' = 'lance', 'path' = '{name}', 'gateway.uri' = '{gateway.uri}'{more})"
+            f"WITH ('connector' = 'lance', 'path' = '{name}', 'gateway.uri' = '{at.uri}'{more})"
         )
         return alias
 
@@ -103,12 +104,15 @@ def operations(client, name: str) -> list[str]:
     return [v.operation for v in reversed(client.versions(name))]
 
 
+@pytest.mark.parametrize("warehouse", [None, "memory://tables"], ids=["local", "object-store"])
 def test_a_table_that_is_absent_is_created_once_and_grows_over_a_restart(
-    cluster, session, client, declare, streaming, submit, inbox, name
+    cluster, session, start_gateway, connect, declare, streaming, submit, inbox, name, warehouse
 ):
+    gateway = start_gateway(warehouse=warehouse)
+    client = connect(gateway)
     session.set("parallelism.default", "2")
     inbox.declare(session, "src")
-    declare()
+    declare(at=gateway)
     inbox.drop(0, 3)
     inbox.drop(3, 6)
     job = submit("INSERT INTO t SELECT * FROM src")
