@@ -148,7 +148,7 @@ public final class GatewayOptions {
         private final String uri;
         private Duration connectTimeout = Duration.ofSeconds(10);
         private Duration callTimeout = Duration.ofSeconds(60);
-        private Duration commitTimeout = Duration.ofMinutes(5);
+        private Duration commitTimeout = Duration.ofMinutes(2);
         private Duration streamIdleTimeout = Duration.ofMinutes(10);
         private Duration keepAlive = Duration.ofSeconds(30);
         private int maxAttempts = 6;
@@ -176,7 +176,7 @@ public final class GatewayOptions {
         }
 
         /**
-         * How long a commit may take until its outcome is known, with its retries. Default 5 min.
+         * How long a commit may take until its outcome is known, with its retries. Default 2 min.
          */
         public Builder commitTimeout(Duration value) {
             this.commitTimeout = value;

@@ -62,6 +62,10 @@ public final class ArrowField {
         return new ArrowField(name, type, nullable, children, metadata, dictionary);
     }
 
+    ArrowField withoutDictionary() {
+        return new ArrowField(name, type, nullable, children, metadata, null);
+    }
+
     public String name() {
         return name;
     }

@@ -52,6 +52,11 @@ public final class ArrowSchema {
         return SchemaCodec.encodeEncapsulated(this);
     }
 
+    /** The same message without its length, as it stands in a `FlightData`. */
+    public byte[] toMessage() {
+        return SchemaCodec.encode(this);
+    }
+
     public List<ArrowField> fields() {
         return fields;
     }
