@@ -39,6 +39,7 @@ pub use options::*;
 pub use scan::ScanStream;
 pub use types::*;
 
+use commit::CommitLocks;
 use scan::RowWidths;
 use session::Stores;
 use table::{OpenTables, Place};
@@ -56,6 +57,7 @@ pub(crate) struct Inner {
     pub(crate) stores: Stores,
     pub(crate) open_tables: OpenTables,
     pub(crate) row_widths: RowWidths,
+    pub(crate) commit_locks: CommitLocks,
 }
 
 impl Lake {
@@ -67,6 +69,9 @@ impl Lake {
         let stores = Stores::open(&options, &warehouse).await?;
         let open_tables = OpenTables::new(options.open_tables);
         let row_widths = RowWidths::new(options.open_tables);
-        Ok(Self { inner: Arc::new(Inner { options, warehouse, uri_prefixes, stores, open_tables, row_widths }) })
+        let commit_locks = CommitLocks::new(options.open_tables);
+        Ok(Self {
+            inner: Arc::new(Inner { options, warehouse, uri_prefixes, stores, open_tables, row_widths, commit_locks }),
+        })
     }
 }

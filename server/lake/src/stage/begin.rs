@@ -6,6 +6,7 @@ use arrow_schema::{Schema, SchemaRef};
 use chrono::Utc;
 
 use crate::Lake;
+use crate::commit::committable;
 use crate::commit::envelope::{self, Kind};
 use crate::commit::messages::{Mode, WriteHandle};
 use crate::error::{Error, ErrorKind, Result};
@@ -76,6 +77,8 @@ impl Lake {
             schema_fingerprint: fingerprint(&lance_schema),
             data_storage_version: stored_version,
             created_at_ms: Utc::now().timestamp_millis(),
+            fields: committable::encode_fields(&lance_schema),
+            schema_metadata: lance_schema.metadata.clone().into_iter().collect(),
         };
         Ok(BegunWrite {
             write: envelope::seal(Kind::WriteHandle, &handle)?,

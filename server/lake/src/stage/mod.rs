@@ -201,6 +201,8 @@ fn seal(handle: &WriteHandle, fragments: Vec<Fragment>) -> Result<Staged> {
         num_rows,
         num_bytes,
         created_at_ms: Utc::now().timestamp_millis(),
+        schema_fingerprint: handle.schema_fingerprint,
+        fields: handle.fields.clone(),
     };
     Ok(Staged { staged: envelope::seal(Kind::StagedWrite, &staged)?, num_rows, num_bytes })
 }
