@@ -1,0 +1,26 @@
+package io.lancegateway.client;
+
+import io.lancegateway.client.arrow.ArrowSchema;
+
+/** A table that is open for writing. Good for any number of streams, in any process. */
+public final class WriteHandle {
+
+    private final byte[] bytes;
+    private final ArrowSchema schema;
+
+    /** A handle that was kept elsewhere. */
+    public WriteHandle(byte[] bytes, ArrowSchema schema) {
+        this.bytes = bytes.clone();
+        this.schema = schema;
+    }
+
+    /** Opaque. */
+    public byte[] bytes() {
+        return bytes.clone();
+    }
+
+    /** What staged batches must have. */
+    public ArrowSchema schema() {
+        return schema;
+    }
+}

@@ -1,0 +1,9 @@
+package io.lancegateway.client.arrow;
+
+/** A column that holds nothing but nulls. */
+public final class NullVector extends ArrowVector {
+
+    NullVector(ArrowField field, int length) {
+        super(field, length, length, new byte[(length + 7) >>> 3], 0);
+    }
+}

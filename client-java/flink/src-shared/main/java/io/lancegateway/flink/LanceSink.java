@@ -1,0 +1,116 @@
+package io.lancegateway.flink;
+
+import io.lancegateway.flink.sink.SinkSpec;
+import io.lancegateway.flink.sink.TableSink;
+import io.lancegateway.flink.types.ArrowTypes;
+import io.lancegateway.flink.util.GatewayAddress;
+import io.lancegateway.flink.util.TablePath;
+import java.util.Objects;
+import java.util.Set;
+import javax.annotation.Nullable;
+import org.apache.flink.api.connector.sink2.Sink;
+import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.types.logical.RowType;
+
+/**
+ * Writes rows into a Lance table through a gateway, each once. The table is created by the first row
+ * if it is absent.
+ *
+ * <pre>{@code
+ * stream.sinkTo(LanceSink.builder().path("vectors").rowType(rowType).build());
+ * }</pre>
+ */
+public final class LanceSink {
+
+    private LanceSink() {}
+
+    public static Builder builder() {
+        return new Builder();
+    }
+
+    /** Sets what is written; {@link #path} and {@link #rowType} are needed. */
+    public static final class Builder {
+
+        @Nullable private String path;
+        @Nullable private String gatewayUri;
+        @Nullable private RowType rowType;
+        private WriteMode writeMode = WriteMode.APPEND;
+        private long batchSize;
+        private long memoryCapBytes;
+        private long maxRowsPerFile;
+        private Set<String> largeStringColumns = Set.of();
+        private String dataStorageVersion = "";
+
+        private Builder() {}
+
+        /** The table: {@code table}, {@code namespace.table}, or a URI. */
+        public Builder path(String path) {
+            this.path = path;
+            return this;
+        }
+
+        /** Where the gateway is. Default: {@code LANCE_GATEWAY_URI} of the TaskManager, else a sidecar. */
+        public Builder gatewayUri(@Nullable String gatewayUri) {
+            this.gatewayUri = gatewayUri;
+            return this;
+        }
+
+        /** The rows that come. Their fields are columns of the table, by name. */
+        public Builder rowType(RowType rowType) {
+            this.rowType = rowType;
+            return this;
+        }
+
+        public Builder writeMode(WriteMode mode) {
+            this.writeMode = mode;
+            return this;
+        }
+
+        /** Most rows that are sent together. Default: batches are cut by bytes alone. */
+        public Builder batchSize(int rows) {
+            this.batchSize = rows;
+            return this;
+        }
+
+        /** Most bytes that wait in a writer, if less than the usual 2 MiB. */
+        public Builder memoryCapBytes(long bytes) {
+            this.memoryCapBytes = bytes;
+            return this;
+        }
+
+        /** Rows of one data file. Default: the gateway decides. */
+        public Builder maxRowsPerFile(long rows) {
+            this.maxRowsPerFile = rows;
+            return this;
+        }
+
+        /** Columns of strings that a new table keeps with wide offsets. */
+        public Builder largeStringColumns(Set<String> columns) {
+            this.largeStringColumns = Set.copyOf(columns);
+            return this;
+        }
+
+        /** Lance's file format of a new table. Default: the gateway decides. */
+        public Builder dataStorageVersion(String version) {
+            this.dataStorageVersion = version;
+            return this;
+        }
+
+        public Sink<RowData> build() {
+            Objects.requireNonNull(path, "path");
+            Objects.requireNonNull(rowType, "rowType");
+            ArrowTypes.check(rowType);
+            return new TableSink(
+                    new SinkSpec(
+                            new GatewayAddress(gatewayUri),
+                            TablePath.parse(path),
+                            rowType,
+                            writeMode == WriteMode.OVERWRITE,
+                            batchSize,
+                            memoryCapBytes,
+                            maxRowsPerFile,
+                            largeStringColumns,
+                            dataStorageVersion));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+package io.lancegateway.flink.sink;
+
+import io.lancegateway.client.GatewayClient;
+import io.lancegateway.client.LanceGatewayException;
+import io.lancegateway.flink.util.GatewayAddress;
+import io.lancegateway.proto.v1.CommitResponse;
+import java.io.IOException;
+import java.util.Collection;
+import javax.annotation.Nullable;
+import org.apache.flink.api.connector.sink2.Committer;
+import org.apache.flink.metrics.MetricGroup;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Makes committables visible. The gateway knows each by its name and commits it once, so this may
+ * repeat any of them at any time. What fails for good fails the job: rows are never dropped.
+ */
+final class LanceCommitter implements Committer<Committable> {
+
+    private static final Logger LOG = LoggerFactory.getLogger(LanceCommitter.class);
+
+    private final GatewayAddress address;
+    @Nullable private GatewayClient client;
+    private volatile long lastVersion;
+    private volatile long lastRows;
+    private volatile long lastBytes;
+    private volatile long lastMillis;
+
+    LanceCommitter(GatewayAddress address, MetricGroup metrics) {
+        this.address = address;
+        metrics.gauge("lastCommitVersion", () -> lastVersion);
+        metrics.gauge("lastCommitRecords", () -> lastRows);
+        metrics.gauge("lastCommitBytes", () -> lastBytes);
+        metrics.gauge("lastCommitDurationMs", () -> lastMillis);
+    }
+
+    @Override
+    public void commit(Collection<CommitRequest<Committable>> requests) throws IOException {
+        for (CommitRequest<Committable> request : requests) {
+            commit(request);
+        }
+    }
+
+    private void commit(CommitRequest<Committable> request) throws IOException {
+        Committable committable = request.getCommittable();
+        long start = System.nanoTime();
+        CommitResponse response;
+        try {
+            // Waits and repeats, also while the outcome is unknown, up to the client's time limit.
+            response = client().commit(committable.sealed());
+        } catch (LanceGatewayException failed) {
+            throw new IOException(
+                    String.format("cannot commit a %s: %s", committable, failed.getMessage()),
+                    failed);
+        }
+        lastMillis = (System.nanoTime() - start) / 1_000_000;
+        lastVersion = response.getVersion();
+        lastRows = committable.rows();
+        lastBytes = committable.sizeInBytes();
+        if (response.getAlreadyCommitted()) {
+            LOG.info("Version {} had committed a {} already", response.getVersion(), committable);
+            request.signalAlreadyCommitted();
+        } else {
+            LOG.info("Version {} committed a {}", response.getVersion(), committable);
+        }
+    }
+
+    private GatewayClient client() {
+        if (client == null) {
+            client = address.connect();
+        }
+        return client;
+    }
+
+    @Override
+    public void close() {
+        if (client != null) {
+            client.close();
+        }
+    }
+}

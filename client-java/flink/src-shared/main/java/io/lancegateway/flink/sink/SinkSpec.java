@@ -1,0 +1,96 @@
+package io.lancegateway.flink.sink;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import io.lancegateway.flink.util.GatewayAddress;
+import io.lancegateway.proto.v1.CreateOptions;
+import io.lancegateway.proto.v1.Table;
+import java.io.Serializable;
+import java.util.Set;
+import org.apache.flink.table.types.logical.RowType;
+
+/** What is written, and where. */
+public final class SinkSpec implements Serializable {
+
+    private static final long serialVersionUID = 1L;
+
+    /** Bytes of one message, if the options do not ask for less. */
+    private static final long TARGET_BYTES = 2L << 20;
+
+    private final GatewayAddress address;
+    private final byte[] table;
+    private final RowType rowType;
+    private final boolean overwrite;
+    private final long maxRowsPerBatch;
+    private final long maxBytesPerBatch;
+    private final long maxRowsPerFile;
+    private final Set<String> largeStrings;
+    private final String storageVersion;
+
+    /**
+     * @param maxRowsPerBatch rows that are sent together at most; 0: batches are cut by bytes alone
+     * @param memoryCap bytes that are buffered at most; not positive: no bound but the usual one
+     * @param maxRowsPerFile 0: the gateway decides
+     * @param largeStrings columns of strings that a new table keeps with wide offsets
+     * @param storageVersion of a new table; empty: the gateway decides
+     */
+    public SinkSpec(
+            GatewayAddress address,
+            Table table,
+            RowType rowType,
+            boolean overwrite,
+            long maxRowsPerBatch,
+            long memoryCap,
+            long maxRowsPerFile,
+            Set<String> largeStrings,
+            String storageVersion) {
+        this.address = address;
+        this.table = table.toByteArray();
+        this.rowType = rowType;
+        this.overwrite = overwrite;
+        this.maxRowsPerBatch = maxRowsPerBatch > 0 ? maxRowsPerBatch : Long.MAX_VALUE;
+        this.maxBytesPerBatch = memoryCap > 0 ? Math.min(memoryCap, TARGET_BYTES) : TARGET_BYTES;
+        this.maxRowsPerFile = maxRowsPerFile;
+        this.largeStrings = Set.copyOf(largeStrings);
+        this.storageVersion = storageVersion;
+    }
+
+    GatewayAddress address() {
+        return address;
+    }
+
+    Table table() {
+        try {
+            return Table.parseFrom(table);
+        } catch (InvalidProtocolBufferException corrupt) {
+            throw new IllegalStateException("the sink in the job graph names no table", corrupt);
+        }
+    }
+
+    RowType rowType() {
+        return rowType;
+    }
+
+    boolean overwrite() {
+        return overwrite;
+    }
+
+    long maxRowsPerBatch() {
+        return maxRowsPerBatch;
+    }
+
+    long maxBytesPerBatch() {
+        return maxBytesPerBatch;
+    }
+
+    long maxRowsPerFile() {
+        return maxRowsPerFile;
+    }
+
+    Set<String> largeStrings() {
+        return largeStrings;
+    }
+
+    CreateOptions createOptions() {
+        return CreateOptions.newBuilder().setDataStorageVersion(storageVersion).build();
+    }
+}

@@ -1,0 +1,128 @@
+package io.lancegateway.flink.sink;
+
+import com.google.protobuf.ByteString;
+import io.lancegateway.client.GatewayClient;
+import io.lancegateway.client.LanceGatewayException;
+import io.lancegateway.client.Reason;
+import io.lancegateway.client.WriteHandle;
+import io.lancegateway.client.arrow.ArrowBatchBuilder;
+import io.lancegateway.client.arrow.ArrowField;
+import io.lancegateway.client.arrow.ArrowSchema;
+import io.lancegateway.client.arrow.ArrowType;
+import io.lancegateway.flink.types.ArrowTypes;
+import io.lancegateway.flink.types.RowAppender;
+import io.lancegateway.flink.types.TypeMismatchException;
+import io.lancegateway.proto.v1.BeginWriteRequest;
+import io.lancegateway.proto.v1.WriteMode;
+import java.util.List;
+import java.util.Optional;
+import java.util.UUID;
+import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.types.logical.RowType;
+
+/**
+ * Opens the table for a writer, with the schema that its rows are staged in: the table's if the rows
+ * fit it, else, when the table is new or overwritten, one made from the row type.
+ */
+final class TableOpener {
+
+    private final GatewayClient client;
+    private final SinkSpec spec;
+
+    TableOpener(GatewayClient client, SinkSpec spec) {
+        this.client = client;
+        this.spec = spec;
+    }
+
+    /** Opens the table, and creates it if it is absent: once, whoever races. */
+    WriteHandle open(RowData firstRow) {
+        Optional<WriteHandle> present = openPresent();
+        if (present.isPresent() && (!spec.overwrite() || fits(present.get().schema(), firstRow))) {
+            return present.get();
+        }
+        try {
+            return client.beginWrite(
+                    request()
+                            .setSchema(ipc(newSchema(firstRow)))
+                            .setCreate(spec.createOptions())
+                            .build());
+        } catch (LanceGatewayException refused) {
+            if (refused.reason() == Reason.SCHEMA_MISMATCH && !spec.overwrite()) {
+                // Another writer created it meanwhile, after a first row with a vector of another
+                // length. What this writer's rows are worth is seen when they are appended.
+                return openPresent().orElseThrow(() -> refused);
+            }
+            throw refused;
+        }
+    }
+
+    private Optional<WriteHandle> openPresent() {
+        try {
+            return Optional.of(client.beginWrite(request().build()));
+        } catch (LanceGatewayException failed) {
+            if (failed.reason() == Reason.TABLE_NOT_FOUND) {
+                return Optional.empty();
+            }
+            throw failed;
+        }
+    }
+
+    private BeginWriteRequest.Builder request() {
+        BeginWriteRequest.Builder request =
+                BeginWriteRequest.newBuilder().setTable(spec.table()).setMode(mode(spec));
+        if (spec.overwrite()) {
+            // Only stages: the run that decides about overwriting is named when the rows are
+            // prepared for commit.
+            request.setRunId(UUID.randomUUID().toString());
+        }
+        return request;
+    }
+
+    static WriteMode mode(SinkSpec spec) {
+        return spec.overwrite() ? WriteMode.WRITE_MODE_OVERWRITE : WriteMode.WRITE_MODE_APPEND;
+    }
+
+    private ArrowSchema newSchema(RowData firstRow) {
+        return ArrowSchema.of(
+                List.of(
+                        ArrowTypes.columns(
+                                spec.rowType(),
+                                spec.largeStrings(),
+                                name -> vectorLength(firstRow, name))));
+    }
+
+    private static ByteString ipc(ArrowSchema schema) {
+        return ByteString.copyFrom(schema.toIpc());
+    }
+
+    /** Length of a vector in the row; 0 if it is null. */
+    private int vectorLength(RowData row, String name) {
+        int index = spec.rowType().getFieldIndex(name);
+        return row.isNullAt(index) ? 0 : row.getArray(index).size();
+    }
+
+    /** Whether a table that is overwritten can keep its schema: same columns, and they fit. */
+    private boolean fits(ArrowSchema table, RowData firstRow) {
+        RowType rowType = spec.rowType();
+        if (table.size() != rowType.getFieldCount()) {
+            return false;
+        }
+        try {
+            new RowAppender(rowType, new ArrowBatchBuilder(table));
+        } catch (TypeMismatchException other) {
+            return false;
+        }
+        for (ArrowField field : table.fields()) {
+            if (field.type().kind() == ArrowType.Kind.FIXED_SIZE_LIST) {
+                int index = rowType.getFieldIndex(field.name());
+                boolean otherLength =
+                        !firstRow.isNullAt(index)
+                                && firstRow.getArray(index).size() != field.type().size();
+                if (otherLength) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+}

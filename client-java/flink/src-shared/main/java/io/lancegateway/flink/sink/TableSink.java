@@ -1,0 +1,92 @@
+package io.lancegateway.flink.sink;
+
+import java.util.UUID;
+import org.apache.flink.api.connector.sink2.Committer;
+import org.apache.flink.api.connector.sink2.CommitterInitContext;
+import org.apache.flink.api.connector.sink2.SinkWriter;
+import org.apache.flink.api.connector.sink2.SupportsCommitter;
+import org.apache.flink.api.connector.sink2.WriterInitContext;
+import org.apache.flink.api.dag.Transformation;
+import org.apache.flink.api.connector.source.Boundedness;
+import org.apache.flink.core.io.SimpleVersionedSerializer;
+import org.apache.flink.streaming.api.connector.sink2.CommittableMessage;
+import org.apache.flink.streaming.api.connector.sink2.CommittableMessageTypeInfo;
+import org.apache.flink.streaming.api.connector.sink2.SupportsPreCommitTopology;
+import org.apache.flink.streaming.api.datastream.DataStream;
+import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
+import org.apache.flink.streaming.api.transformations.WithBoundedness;
+import org.apache.flink.table.data.RowData;
+
+/**
+ * Writers in any number stage rows, one aggregator makes a committable of each checkpoint, one
+ * committer commits it.
+ */
+public final class TableSink
+        implements PortableSink<RowData>,
+                SupportsCommitter<Committable>,
+                SupportsPreCommitTopology<StagedRows, Committable> {
+
+    private static final long serialVersionUID = 1L;
+
+    private static final String AGGREGATOR = "Lance Committable Aggregator";
+
+    private final SinkSpec spec;
+    private final String sinkId = UUID.randomUUID().toString();
+
+    public TableSink(SinkSpec spec) {
+        this.spec = spec;
+    }
+
+    @Override
+    public SinkWriter<RowData> createWriter(WriterInitContext context) {
+        return new LanceSinkWriter(spec, context);
+    }
+
+    @Override
+    public Committer<Committable> createCommitter(CommitterInitContext context) {
+        return new LanceCommitter(spec.address(), context.metricGroup());
+    }
+
+    @Override
+    public SimpleVersionedSerializer<Committable> getCommittableSerializer() {
+        return new CommittableSerializer();
+    }
+
+    @Override
+    public SimpleVersionedSerializer<StagedRows> getWriteResultSerializer() {
+        return new StagedRowsSerializer();
+    }
+
+    @Override
+    public DataStream<CommittableMessage<Committable>> addPreCommitTopology(
+            DataStream<CommittableMessage<StagedRows>> writes) {
+        checkCommits(writes);
+        SingleOutputStreamOperator<CommittableMessage<Committable>> committables =
+                writes.global()
+                        .transform(
+                                AGGREGATOR,
+                                CommittableMessageTypeInfo.of(CommittableSerializer::new),
+                                new CommittableAggregator(spec, sinkId));
+        return committables.setParallelism(1).setMaxParallelism(1).global();
+    }
+
+    /** An endless job commits at checkpoints, or never. */
+    private static void checkCommits(DataStream<?> writes) {
+        if (writes.getExecutionEnvironment().getCheckpointConfig().isCheckpointingEnabled()) {
+            return;
+        }
+        for (Transformation<?> step : writes.getTransformation().getTransitivePredecessors()) {
+            boolean endless =
+                    step instanceof WithBoundedness
+                            && ((WithBoundedness) step).getBoundedness()
+                                    == Boundedness.CONTINUOUS_UNBOUNDED;
+            if (endless) {
+                throw new IllegalStateException(
+                        "a streaming INSERT into a Lance table commits at checkpoints, but"
+                                + " checkpointing is off and source '"
+                                + step.getName()
+                                + "' never ends: set 'execution.checkpointing.interval'");
+            }
+        }
+    }
+}

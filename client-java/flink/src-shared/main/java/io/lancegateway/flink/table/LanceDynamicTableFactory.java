@@ -1,0 +1,261 @@
+package io.lancegateway.flink.table;
+
+import static io.lancegateway.flink.table.LanceOptions.GATEWAY_URI;
+import static io.lancegateway.flink.table.LanceOptions.HADOOP_PREFIX;
+import static io.lancegateway.flink.table.LanceOptions.PATH;
+import static io.lancegateway.flink.table.LanceOptions.READ_AS_OF_TIMESTAMP;
+import static io.lancegateway.flink.table.LanceOptions.READ_BATCH_SIZE;
+import static io.lancegateway.flink.table.LanceOptions.READ_COLUMNS;
+import static io.lancegateway.flink.table.LanceOptions.READ_FILTER;
+import static io.lancegateway.flink.table.LanceOptions.READ_LIMIT;
+import static io.lancegateway.flink.table.LanceOptions.READ_VERSION;
+import static io.lancegateway.flink.table.LanceOptions.SOURCE_MODE;
+import static io.lancegateway.flink.table.LanceOptions.WRITE_BATCH_SIZE;
+import static io.lancegateway.flink.table.LanceOptions.WRITE_DATA_STORAGE_VERSION;
+import static io.lancegateway.flink.table.LanceOptions.WRITE_LARGE_STRING_COLUMNS;
+import static io.lancegateway.flink.table.LanceOptions.WRITE_MAX_ROWS_PER_FILE;
+import static io.lancegateway.flink.table.LanceOptions.WRITE_MEMORY_CAP_BYTES;
+import static io.lancegateway.flink.table.LanceOptions.WRITE_MODE;
+
+import io.lancegateway.flink.WriteMode;
+import io.lancegateway.flink.sink.SinkSpec;
+import io.lancegateway.flink.source.ReadVersion;
+import io.lancegateway.flink.types.ArrowTypes;
+import io.lancegateway.flink.util.GatewayAddress;
+import io.lancegateway.flink.util.TablePath;
+import io.lancegateway.proto.v1.BatchSize;
+import io.lancegateway.proto.v1.Filter;
+import io.lancegateway.proto.v1.ScanRequest;
+import java.util.Arrays;
+import java.util.LinkedHashSet;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.apache.flink.configuration.ConfigOption;
+import org.apache.flink.configuration.ReadableConfig;
+import org.apache.flink.table.api.ValidationException;
+import org.apache.flink.table.connector.sink.DynamicTableSink;
+import org.apache.flink.table.connector.source.DynamicTableSource;
+import org.apache.flink.table.factories.DynamicTableSinkFactory;
+import org.apache.flink.table.factories.DynamicTableSourceFactory;
+import org.apache.flink.table.factories.FactoryUtil;
+import org.apache.flink.table.types.DataType;
+import org.apache.flink.table.types.logical.LogicalType;
+import org.apache.flink.table.types.logical.LogicalTypeFamily;
+import org.apache.flink.table.types.logical.RowType;
+
+/** Makes tables of {@code 'connector' = 'lance'}. Calls no gateway: planning may happen far from one. */
+public final class LanceDynamicTableFactory
+        implements DynamicTableSourceFactory, DynamicTableSinkFactory {
+
+    public static final String IDENTIFIER = "lance";
+
+    @Override
+    public String factoryIdentifier() {
+        return IDENTIFIER;
+    }
+
+    @Override
+    public Set<ConfigOption<?>> requiredOptions() {
+        return Set.of(PATH);
+    }
+
+    @Override
+    public Set<ConfigOption<?>> optionalOptions() {
+        return Set.of(
+                GATEWAY_URI,
+                READ_BATCH_SIZE,
+                READ_LIMIT,
+                READ_COLUMNS,
+                READ_FILTER,
+                READ_VERSION,
+                READ_AS_OF_TIMESTAMP,
+                SOURCE_MODE,
+                LanceOptions.SOURCE_DISCOVERY_INTERVAL,
+                WRITE_BATCH_SIZE,
+                WRITE_MODE,
+                WRITE_MAX_ROWS_PER_FILE,
+                WRITE_MEMORY_CAP_BYTES,
+                WRITE_LARGE_STRING_COLUMNS,
+                WRITE_DATA_STORAGE_VERSION,
+                LanceOptions.INDEX_TYPE,
+                LanceOptions.INDEX_COLUMN,
+                LanceOptions.INDEX_NUM_PARTITIONS,
+                LanceOptions.INDEX_NUM_SUB_VECTORS,
+                LanceOptions.INDEX_NUM_BITS,
+                LanceOptions.INDEX_MAX_LEVEL,
+                LanceOptions.INDEX_M,
+                LanceOptions.INDEX_EF_CONSTRUCTION,
+                LanceOptions.VECTOR_COLUMN,
+                LanceOptions.VECTOR_METRIC,
+                LanceOptions.VECTOR_NPROBES,
+                LanceOptions.VECTOR_EF,
+                LanceOptions.VECTOR_REFINE_FACTOR,
+                LanceOptions.S3_ACCESS_KEY,
+                LanceOptions.S3_SECRET_KEY,
+                LanceOptions.S3_REGION,
+                LanceOptions.S3_ENDPOINT,
+                LanceOptions.S3_VIRTUAL_HOSTED_STYLE,
+                LanceOptions.S3_ALLOW_HTTP,
+                FactoryUtil.SOURCE_PARALLELISM,
+                FactoryUtil.SINK_PARALLELISM);
+    }
+
+    @Override
+    public DynamicTableSource createDynamicTableSource(Context context) {
+        ReadableConfig options = validated(context);
+        RowType rowType = rowType(context);
+        ArrowTypes.check(rowType);
+        if (options.get(SOURCE_MODE) == LanceOptions.SourceMode.STREAMING) {
+            throw new ValidationException(
+                    "'source.mode' = 'streaming' is not supported by this version of the connector:"
+                            + " it reads the rows that are there when the job starts");
+        }
+        ScanRequest.Builder request =
+                ScanRequest.newBuilder().setTable(TablePath.parse(options.get(PATH)));
+        options.getOptional(READ_BATCH_SIZE)
+                .ifPresent(
+                        rows ->
+                                request.setBatch(
+                                        BatchSize.newBuilder()
+                                                .setRows(positive(READ_BATCH_SIZE, rows))));
+        options.getOptional(READ_LIMIT)
+                .ifPresent(rows -> request.setLimit(notNegative(READ_LIMIT, rows)));
+        options.getOptional(READ_FILTER)
+                .ifPresent(sql -> request.setFilter(Filter.newBuilder().setSql(sql)));
+        version(options, request);
+        Optional<Set<String>> columns = options.getOptional(READ_COLUMNS).map(s -> names(s));
+        columns.ifPresent(names -> checkReadColumns(names, rowType));
+        return new LanceTableSource(
+                new GatewayAddress(options.getOptional(GATEWAY_URI).orElse(null)),
+                request.build(),
+                rowType,
+                columns.orElse(null),
+                options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null));
+    }
+
+    @Override
+    public DynamicTableSink createDynamicTableSink(Context context) {
+        ReadableConfig options = validated(context);
+        RowType rowType = rowType(context);
+        ArrowTypes.check(rowType);
+        Set<String> largeStrings =
+                options.getOptional(WRITE_LARGE_STRING_COLUMNS)
+                        .map(s -> names(s))
+                        .orElse(Set.of());
+        checkLargeStrings(largeStrings, rowType);
+        long batchRows =
+                options.getOptional(WRITE_BATCH_SIZE)
+                        .map(rows -> positive(WRITE_BATCH_SIZE, rows))
+                        .orElse(0);
+        long memoryCap = options.get(LanceOptions.WRITE_MEMORY_CAP_BYTES);
+        if (memoryCap != -1) {
+            positive(WRITE_MEMORY_CAP_BYTES, memoryCap);
+        }
+        GatewayAddress address =
+                new GatewayAddress(options.getOptional(GATEWAY_URI).orElse(null));
+        long rowsPerFile = positive(WRITE_MAX_ROWS_PER_FILE, options.get(WRITE_MAX_ROWS_PER_FILE));
+        return new LanceTableSink(
+                overwrite ->
+                        new SinkSpec(
+                                address,
+                                TablePath.parse(options.get(PATH)),
+                                rowType,
+                                overwrite,
+                                batchRows,
+                                memoryCap,
+                                rowsPerFile,
+                                largeStrings,
+                                options.getOptional(WRITE_DATA_STORAGE_VERSION).orElse("")),
+                options.get(WRITE_MODE) == WriteMode.OVERWRITE,
+                options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null));
+    }
+
+    private ReadableConfig validated(Context context) {
+        FactoryUtil.TableFactoryHelper helper = FactoryUtil.createTableFactoryHelper(this, context);
+        helper.validateExcept(HADOOP_PREFIX);
+        TablePath.parse(helper.getOptions().get(PATH));
+        return helper.getOptions();
+    }
+
+    private static RowType rowType(Context context) {
+        DataType type = context.getPhysicalRowDataType();
+        return (RowType) type.getLogicalType();
+    }
+
+    private static void version(ReadableConfig options, ScanRequest.Builder request) {
+        Optional<Long> version = options.getOptional(READ_VERSION);
+        if (version.isPresent()) {
+            request.setVersion(ReadVersion.version(positive(READ_VERSION, version.get())));
+            return;
+        }
+        options.getOptional(READ_AS_OF_TIMESTAMP)
+                .ifPresent(
+                        text -> {
+                            try {
+                                request.setVersion(ReadVersion.asOf(ReadVersion.parseTime(text)));
+                            } catch (IllegalArgumentException malformed) {
+                                throw new ValidationException(
+                                        "'read.as-of-timestamp': " + malformed.getMessage(),
+                                        malformed);
+                            }
+                        });
+    }
+
+    /** Names between commas: exact but for the blanks around them. */
+    private static Set<String> names(String list) {
+        return Arrays.stream(list.split(","))
+                .map(String::trim)
+                .filter(name -> !name.isEmpty())
+                .collect(Collectors.toCollection(LinkedHashSet::new));
+    }
+
+    private static void checkReadColumns(Set<String> columns, RowType rowType) {
+        for (String name : columns) {
+            if (rowType.getFieldIndex(name) < 0) {
+                throw new ValidationException(
+                        String.format(
+                                "'read.columns' names '%s', which is no column of the table: %s",
+                                name, rowType.getFieldNames()));
+            }
+        }
+        for (RowType.RowField field : rowType.getFields()) {
+            if (!columns.contains(field.getName()) && !field.getType().isNullable()) {
+                throw new ValidationException(
+                        String.format(
+                                "'read.columns' leaves out '%s', which is NOT NULL",
+                                field.getName()));
+            }
+        }
+    }
+
+    private static void checkLargeStrings(Set<String> columns, RowType rowType) {
+        for (String name : columns) {
+            int index = rowType.getFieldIndex(name);
+            LogicalType type = index < 0 ? null : rowType.getTypeAt(index);
+            if (type == null || !type.is(LogicalTypeFamily.CHARACTER_STRING)) {
+                throw new ValidationException(
+                        String.format(
+                                "'write.large-string-columns' names '%s', which is no STRING"
+                                        + " column of the table",
+                                name));
+            }
+        }
+    }
+
+    private static <N extends Number> N positive(ConfigOption<N> option, N value) {
+        if (value.longValue() <= 0) {
+            throw new ValidationException(
+                    String.format("'%s' must be positive, not %s", option.key(), value));
+        }
+        return value;
+    }
+
+    private static long notNegative(ConfigOption<Long> option, long value) {
+        if (value < 0) {
+            throw new ValidationException(
+                    String.format("'%s' must not be negative, but is %s", option.key(), value));
+        }
+        return value;
+    }
+}

@@ -1,0 +1,170 @@
+package io.lancegateway.flink.table;
+
+import io.lancegateway.flink.WriteMode;
+import org.apache.flink.configuration.ConfigOption;
+import org.apache.flink.configuration.ConfigOptions;
+
+/** The options of {@code 'connector' = 'lance'}. */
+public final class LanceOptions {
+
+    /** What comes with it goes to the file system; storage belongs to the gateway here. */
+    public static final String HADOOP_PREFIX = "hadoop.";
+
+    public static final ConfigOption<String> PATH =
+            ConfigOptions.key("path")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "The table: 'table', 'namespace.table', or the URI of a dataset.");
+
+    public static final ConfigOption<String> GATEWAY_URI =
+            ConfigOptions.key("gateway.uri")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "Where the gateway is. Default: LANCE_GATEWAY_URI of each process, else"
+                                    + " grpc://localhost:8815.");
+
+    public static final ConfigOption<Integer> READ_BATCH_SIZE =
+            ConfigOptions.key("read.batch-size")
+                    .intType()
+                    .defaultValue(1024)
+                    .withDescription(
+                            "Most rows of a batch, if set. Else batches are cut by bytes alone.");
+
+    public static final ConfigOption<Long> READ_LIMIT =
+            ConfigOptions.key("read.limit")
+                    .longType()
+                    .noDefaultValue()
+                    .withDescription("Rows that a job reads at most.");
+
+    public static final ConfigOption<String> READ_COLUMNS =
+            ConfigOptions.key("read.columns")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "Columns that are read, separated by commas; the others are null.");
+
+    public static final ConfigOption<String> READ_FILTER =
+            ConfigOptions.key("read.filter")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription("Rows that are read: a WHERE clause in Lance's dialect.");
+
+    public static final ConfigOption<Long> READ_VERSION =
+            ConfigOptions.key("read.version")
+                    .longType()
+                    .noDefaultValue()
+                    .withDescription("The version that is read. Default: the latest.");
+
+    public static final ConfigOption<String> READ_AS_OF_TIMESTAMP =
+            ConfigOptions.key("read.as-of-timestamp")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "Reads the newest version that is not younger than this ISO-8601 time"
+                                    + " (without zone: UTC).");
+
+    public static final ConfigOption<SourceMode> SOURCE_MODE =
+            ConfigOptions.key("source.mode")
+                    .enumType(SourceMode.class)
+                    .defaultValue(SourceMode.BATCH)
+                    .withDescription("'batch' ends after the rows that are there.");
+
+    public static final ConfigOption<Long> SOURCE_DISCOVERY_INTERVAL =
+            ConfigOptions.key("source.discovery-interval")
+                    .longType()
+                    .defaultValue(10_000L)
+                    .withDescription("Milliseconds between looks for new rows when streaming.");
+
+    public static final ConfigOption<Integer> WRITE_BATCH_SIZE =
+            ConfigOptions.key("write.batch-size")
+                    .intType()
+                    .defaultValue(1024)
+                    .withDescription(
+                            "Most rows that a writer sends together, if set. Else batches are cut"
+                                    + " by bytes alone. Does not decide about files.");
+
+    public static final ConfigOption<WriteMode> WRITE_MODE =
+            ConfigOptions.key("write.mode")
+                    .enumType(WriteMode.class)
+                    .defaultValue(WriteMode.APPEND)
+                    .withDescription("'append', or 'overwrite': replace the rows once per job.");
+
+    public static final ConfigOption<Long> WRITE_MAX_ROWS_PER_FILE =
+            ConfigOptions.key("write.max-rows-per-file")
+                    .longType()
+                    .defaultValue(1_000_000L)
+                    .withDescription("Rows of one data file.");
+
+    public static final ConfigOption<Long> WRITE_MEMORY_CAP_BYTES =
+            ConfigOptions.key("write.memory-cap-bytes")
+                    .longType()
+                    .defaultValue(-1L)
+                    .withDescription(
+                            "Bytes that wait in a writer at most. -1: no bound but the usual one"
+                                    + " of 2 MiB.");
+
+    public static final ConfigOption<String> WRITE_LARGE_STRING_COLUMNS =
+            ConfigOptions.key("write.large-string-columns")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "STRING columns that a new table keeps as LargeUtf8, separated by"
+                                    + " commas; case matters.");
+
+    public static final ConfigOption<String> WRITE_DATA_STORAGE_VERSION =
+            ConfigOptions.key("write.data-storage-version")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription("Lance's file format of a new table.");
+
+    public static final ConfigOption<String> INDEX_TYPE =
+            ConfigOptions.key("index.type").stringType().defaultValue("IVF_PQ");
+    public static final ConfigOption<String> INDEX_COLUMN =
+            ConfigOptions.key("index.column").stringType().noDefaultValue();
+    public static final ConfigOption<Integer> INDEX_NUM_PARTITIONS =
+            ConfigOptions.key("index.num-partitions").intType().defaultValue(256);
+    public static final ConfigOption<Integer> INDEX_NUM_SUB_VECTORS =
+            ConfigOptions.key("index.num-sub-vectors").intType().noDefaultValue();
+    public static final ConfigOption<Integer> INDEX_NUM_BITS =
+            ConfigOptions.key("index.num-bits").intType().defaultValue(8);
+    public static final ConfigOption<Integer> INDEX_MAX_LEVEL =
+            ConfigOptions.key("index.max-level").intType().defaultValue(7);
+    public static final ConfigOption<Integer> INDEX_M =
+            ConfigOptions.key("index.m").intType().defaultValue(16);
+    public static final ConfigOption<Integer> INDEX_EF_CONSTRUCTION =
+            ConfigOptions.key("index.ef-construction").intType().defaultValue(100);
+
+    public static final ConfigOption<String> VECTOR_COLUMN =
+            ConfigOptions.key("vector.column").stringType().noDefaultValue();
+    public static final ConfigOption<String> VECTOR_METRIC =
+            ConfigOptions.key("vector.metric").stringType().defaultValue("L2");
+    public static final ConfigOption<Integer> VECTOR_NPROBES =
+            ConfigOptions.key("vector.nprobes").intType().defaultValue(20);
+    public static final ConfigOption<Integer> VECTOR_EF =
+            ConfigOptions.key("vector.ef").intType().defaultValue(100);
+    public static final ConfigOption<Integer> VECTOR_REFINE_FACTOR =
+            ConfigOptions.key("vector.refine-factor").intType().noDefaultValue();
+
+    public static final ConfigOption<String> S3_ACCESS_KEY =
+            ConfigOptions.key("s3-access-key").stringType().noDefaultValue();
+    public static final ConfigOption<String> S3_SECRET_KEY =
+            ConfigOptions.key("s3-secret-key").stringType().noDefaultValue();
+    public static final ConfigOption<String> S3_REGION =
+            ConfigOptions.key("s3-region").stringType().noDefaultValue();
+    public static final ConfigOption<String> S3_ENDPOINT =
+            ConfigOptions.key("s3-endpoint").stringType().noDefaultValue();
+    public static final ConfigOption<Boolean> S3_VIRTUAL_HOSTED_STYLE =
+            ConfigOptions.key("s3-virtual-hosted-style").booleanType().defaultValue(true);
+    public static final ConfigOption<Boolean> S3_ALLOW_HTTP =
+            ConfigOptions.key("s3-allow-http").booleanType().defaultValue(false);
+
+    private LanceOptions() {}
+
+    /** Whether a scan ends. */
+    public enum SourceMode {
+        BATCH,
+        STREAMING
+    }
+}

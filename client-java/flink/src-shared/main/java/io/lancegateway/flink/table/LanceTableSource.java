@@ -1,0 +1,241 @@
+package io.lancegateway.flink.table;
+
+import io.lancegateway.flink.source.ScanSource;
+import io.lancegateway.flink.source.ScanSpec;
+import io.lancegateway.flink.util.GatewayAddress;
+import io.lancegateway.proto.v1.Expression;
+import io.lancegateway.proto.v1.Filter;
+import io.lancegateway.proto.v1.ScanRequest;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import javax.annotation.Nullable;
+import org.apache.flink.table.connector.ChangelogMode;
+import org.apache.flink.table.connector.source.DynamicTableSource;
+import org.apache.flink.table.connector.source.ScanTableSource;
+import org.apache.flink.table.connector.source.SourceProvider;
+import org.apache.flink.table.connector.source.abilities.SupportsAggregatePushDown;
+import org.apache.flink.table.connector.source.abilities.SupportsFilterPushDown;
+import org.apache.flink.table.connector.source.abilities.SupportsLimitPushDown;
+import org.apache.flink.table.connector.source.abilities.SupportsProjectionPushDown;
+import org.apache.flink.table.expressions.AggregateExpression;
+import org.apache.flink.table.expressions.ResolvedExpression;
+import org.apache.flink.table.functions.BuiltInFunctionDefinitions;
+import org.apache.flink.table.functions.FunctionDefinition;
+import org.apache.flink.table.types.DataType;
+import org.apache.flink.table.types.logical.LogicalType;
+import org.apache.flink.table.types.logical.LogicalTypeRoot;
+import org.apache.flink.table.types.logical.RowType;
+
+/** A Lance table as it is when the job starts. */
+final class LanceTableSource
+        implements ScanTableSource,
+                SupportsProjectionPushDown,
+                SupportsFilterPushDown,
+                SupportsLimitPushDown,
+                SupportsAggregatePushDown {
+
+    private final GatewayAddress address;
+
+    /** From the options alone. */
+    private final ScanRequest options;
+
+    /** All columns as declared. */
+    private final RowType declared;
+
+    /** Columns that are read, if not all are. */
+    @Nullable private final Set<String> readColumns;
+
+    @Nullable private final Integer parallelism;
+
+    private RowType produced;
+    private List<List<String>> paths;
+    @Nullable private Expression filter;
+    @Nullable private Long limit;
+    private boolean counting;
+
+    LanceTableSource(
+            GatewayAddress address,
+            ScanRequest options,
+            RowType declared,
+            @Nullable Set<String> readColumns,
+            @Nullable Integer parallelism) {
+        this.address = address;
+        this.options = options;
+        this.declared = declared;
+        this.readColumns = readColumns;
+        this.parallelism = parallelism;
+        this.produced = declared;
+        this.paths = new ArrayList<>();
+        for (String name : declared.getFieldNames()) {
+            paths.add(path(List.of(name)));
+        }
+    }
+
+    private LanceTableSource(LanceTableSource other) {
+        this(
+                other.address,
+                other.options,
+                other.declared,
+                other.readColumns,
+                other.parallelism);
+        this.produced = other.produced;
+        this.paths = other.paths;
+        this.filter = other.filter;
+        this.limit = other.limit;
+        this.counting = other.counting;
+    }
+
+    /** The way to a column, or an empty one if the options leave the column out. */
+    private List<String> path(List<String> names) {
+        return readColumns == null || readColumns.contains(names.get(0)) ? names : List.of();
+    }
+
+    @Override
+    public ChangelogMode getChangelogMode() {
+        return ChangelogMode.insertOnly();
+    }
+
+    @Override
+    public ScanRuntimeProvider getScanRuntimeProvider(ScanContext context) {
+        ScanRequest.Builder request = options.toBuilder();
+        if (filter != null) {
+            request.setFilter(Filter.newBuilder().setExpression(filter));
+        }
+        if (limit != null) {
+            request.setLimit(limit);
+        }
+        ScanSpec spec =
+                counting
+                        ? ScanSpec.count(request.build(), produced)
+                        : ScanSpec.rows(request.build(), produced, paths);
+        return SourceProvider.of(new ScanSource(address, spec), parallelism);
+    }
+
+    @Override
+    public boolean supportsNestedProjection() {
+        return true;
+    }
+
+    @Override
+    public void applyProjection(int[][] projectedFields, DataType producedDataType) {
+        produced = (RowType) producedDataType.getLogicalType();
+        paths = new ArrayList<>();
+        for (int[] indices : projectedFields) {
+            paths.add(path(names(indices)));
+        }
+    }
+
+    private List<String> names(int[] indices) {
+        List<String> names = new ArrayList<>();
+        LogicalType type = declared;
+        for (int index : indices) {
+            RowType row = (RowType) type;
+            names.add(row.getFieldNames().get(index));
+            type = row.getTypeAt(index);
+        }
+        return names;
+    }
+
+    /**
+     * The gateway takes what it can decide exactly, or can decide too generously; the latter Flink
+     * checks again. With a static filter or limit, which come before WHERE, it takes nothing.
+     */
+    @Override
+    public Result applyFilters(List<ResolvedExpression> filters) {
+        if (options.hasFilter() || options.hasLimit()) {
+            return Result.of(List.of(), filters);
+        }
+        FilterTranslator translator = new FilterTranslator(readColumns);
+        List<ResolvedExpression> accepted = new ArrayList<>();
+        List<ResolvedExpression> remaining = new ArrayList<>();
+        List<Predicate> predicates = new ArrayList<>();
+        for (ResolvedExpression expression : filters) {
+            Predicate predicate = translator.translate(expression);
+            if (predicate != null) {
+                predicates.add(predicate);
+                accepted.add(expression);
+            }
+            if (predicate == null || !predicate.exact()) {
+                remaining.add(expression);
+            }
+        }
+        filter = predicates.isEmpty() ? null : Predicate.and(predicates).expression();
+        return Result.of(accepted, remaining);
+    }
+
+    @Override
+    public void applyLimit(long rows) {
+        limit = options.hasLimit() ? Math.min(options.getLimit(), rows) : rows;
+    }
+
+    /** COUNT(*) over everything that is read, which the gateway counts without reading. */
+    @Override
+    public boolean applyAggregates(
+            List<int[]> groupingSets,
+            List<AggregateExpression> aggregates,
+            DataType producedDataType) {
+        boolean bareCount =
+                groupingSets.size() == 1
+                        && groupingSets.get(0).length == 0
+                        && aggregates.size() == 1
+                        && isCountOfRows(aggregates.get(0));
+        RowType result = (RowType) producedDataType.getLogicalType();
+        if (!bareCount
+                || limit != null
+                || options.hasLimit()
+                || result.getFieldCount() != 1
+                || !result.getTypeAt(0).is(LogicalTypeRoot.BIGINT)) {
+            return false;
+        }
+        counting = true;
+        produced = result;
+        return true;
+    }
+
+    private static boolean isCountOfRows(AggregateExpression aggregate) {
+        FunctionDefinition function = aggregate.getFunctionDefinition();
+        boolean counts =
+                function == BuiltInFunctionDefinitions.COUNT
+                        || function.getClass().getSimpleName().equals("Count1AggFunction");
+        return counts
+                && aggregate.getArgs().isEmpty()
+                && !aggregate.isDistinct()
+                && !aggregate.isApproximate()
+                && !aggregate.getFilterExpression().isPresent();
+    }
+
+    @Override
+    public DynamicTableSource copy() {
+        return new LanceTableSource(this);
+    }
+
+    @Override
+    public String asSummaryString() {
+        return "Lance";
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        if (!(other instanceof LanceTableSource)) {
+            return false;
+        }
+        LanceTableSource that = (LanceTableSource) other;
+        return address.equals(that.address)
+                && options.equals(that.options)
+                && declared.equals(that.declared)
+                && Objects.equals(readColumns, that.readColumns)
+                && Objects.equals(parallelism, that.parallelism)
+                && produced.equals(that.produced)
+                && paths.equals(that.paths)
+                && Objects.equals(filter, that.filter)
+                && Objects.equals(limit, that.limit)
+                && counting == that.counting;
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(address, options, produced, filter, limit, counting);
+    }
+}
