@@ -1,5 +1,6 @@
 //! The wire of lance-gateway: generated messages and services, the table of errors, and the Flight codec.
 
+pub mod flight;
 pub mod reason;
 
 /// Generated from `proto/lancegateway/v1`.

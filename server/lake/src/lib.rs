@@ -1,1 +1,77 @@
-//! Placeholder while the dependencies build.
+//! Everything lance-gateway knows about Lance: the only crate of the service that depends on it, and one without a wire in it.
+//!
+//! [`Lake`] is the door. It is a cheap clone, all its methods are async and may be dropped at any point unless they say otherwise,
+//! and each error is an [`Error`] with an [`ErrorKind`] and a message that is safe for clients.
+//!
+//! | Folder | Subject |
+//! |---|---|
+//! | `session` | the one Lance session with bounded caches, the stores, the commit handler |
+//! | `table` | from a [`TableId`] to a place, open handles, creating, describing, dropping |
+//! | `catalog` | namespaces and listings |
+//! | `schema` | between the schema clients see and the one Lance stores; whether a batch fits |
+//! | `version` | the versions of a table |
+//! | `scan` | plans pinned to a version, and the batches of one split |
+//! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
+//! | `commit` | prepare, commit, abort: the ledger |
+//!
+//! A table is told apart from a later one at the same place by its *incarnation*, a random id in its metadata. A table that
+//! another tool made gets one from the first write through the gateway.
+
+mod catalog;
+mod commit;
+mod error;
+mod lance_error;
+mod options;
+mod scan;
+mod schema;
+mod session;
+mod stage;
+mod table;
+#[cfg(test)]
+mod testing;
+mod types;
+mod version;
+
+use std::sync::Arc;
+
+pub use error::*;
+pub use options::*;
+pub use scan::ScanStream;
+pub use types::*;
+
+use commit::CommitLocks;
+use scan::RowWidths;
+use session::Stores;
+use table::{OpenTables, Place};
+
+/// All tables of one warehouse.
+#[derive(Clone)]
+pub struct Lake {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) options: LakeOptions,
+    pub(crate) warehouse: Place,
+    pub(crate) uri_prefixes: Vec<Place>,
+    pub(crate) stores: Stores,
+    pub(crate) open_tables: OpenTables,
+    pub(crate) row_widths: RowWidths,
+    pub(crate) commit_locks: CommitLocks,
+}
+
+impl Lake {
+    /// Opens the warehouse; a missing local folder is made.
+    pub async fn open(options: LakeOptions) -> Result<Self> {
+        let warehouse = Place::parse_option(&options.warehouse)?;
+        let uri_prefixes =
+            options.uri_prefixes.iter().map(|prefix| Place::parse_option(prefix)).collect::<Result<_>>()?;
+        let stores = Stores::open(&options, &warehouse).await?;
+        let open_tables = OpenTables::new(options.open_tables);
+        let row_widths = RowWidths::new(options.open_tables);
+        let commit_locks = CommitLocks::new(options.open_tables);
+        Ok(Self {
+            inner: Arc::new(Inner { options, warehouse, uri_prefixes, stores, open_tables, row_widths, commit_locks }),
+        })
+    }
+}

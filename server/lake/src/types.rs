@@ -87,13 +87,20 @@ pub enum Literal {
     String(String),
     Binary(Vec<u8>),
     /// unscaled * 10^-scale
-    Decimal { unscaled: i128, scale: i8 },
+    Decimal {
+        unscaled: i128,
+        scale: i8,
+    },
     /// Days since 1970-01-01.
     Date(i32),
     /// Nanoseconds since midnight.
     Time(i64),
     /// Whole seconds (rounded down) and nanoseconds since the epoch; `zoned`: an instant, else wall clock.
-    Timestamp { seconds: i64, nanos: i32, zoned: bool },
+    Timestamp {
+        seconds: i64,
+        nanos: i32,
+        zoned: bool,
+    },
 }
 
 /// What a scan reads, before it is cut into splits.

@@ -1,1 +1,1 @@
-//! Placeholder while the dependencies build.
+//! Scenarios from Rust against a real gateway are in `tests/`; `gateway-bench` measures it beside Lance in process.

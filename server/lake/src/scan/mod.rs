@@ -1,0 +1,197 @@
+//! Scans: plans that are pinned to a version, and the batches of one split.
+//!
+//! The order of a split is always the same, so that a reader may come back with the number of rows that it has. Memory is bounded
+//! by the row: how wide rows are is known from the schema, or measured and remembered, and a batch holds no more of them than
+//! its bytes allow.
+
+mod filter;
+mod plan;
+mod projection;
+mod ranges;
+pub(crate) mod size;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod widths;
+
+use std::sync::Arc;
+
+use lance::Dataset;
+use lance::dataset::scanner::{FragmentSlice, Scanner};
+use lance::deps::datafusion::execution::TaskContext;
+use lance::deps::datafusion::execution::memory_pool::GreedyMemoryPool;
+use lance::deps::datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use lance::deps::datafusion::logical_expr::Expr;
+use lance::deps::datafusion::physical_plan::ExecutionPlanProperties;
+use lance::deps::datafusion::prelude::SessionConfig;
+use lance_core::datatypes::{BlobHandling, Schema as LanceSchema};
+
+use crate::Lake;
+use crate::error::{Error, ErrorKind, Result};
+use crate::lance_error::{Missing, detail, from_datafusion, from_lance};
+use crate::types::{Filter, SplitSpec, TableId, VersionSelector};
+use projection::Projected;
+use ranges::Piece;
+use stream::{Bounds, Input};
+
+pub use stream::ScanStream;
+pub(crate) use widths::RowWidths;
+
+/// Rows that Lance takes in one batch.
+const MAX_BATCH_ROWS: usize = 1 << 20;
+
+impl Lake {
+    /// Reads one split.
+    pub async fn scan(&self, spec: &SplitSpec) -> Result<ScanStream> {
+        let options = &self.inner.options.scan;
+        let location = self.locate(&spec.table)?;
+        let dataset = self.open_version(&location, &VersionSelector::Version(spec.version)).await?;
+        let projected = Projected::new(&dataset, spec.projection.as_deref(), spec.metadata)?;
+        let filter = match &spec.filter {
+            Some(given) => Some(filter::plan(given, dataset.schema(), options.max_filter_depth)?),
+            None => None,
+        };
+        let mut pieces = ranges::named(&dataset, &spec.fragments).await?;
+        let bounds = Bounds {
+            rows: spec.batch_rows.filter(|rows| *rows > 0).unwrap_or(options.batch_rows).clamp(1, MAX_BATCH_ROWS),
+            bytes: spec
+                .batch_bytes
+                .filter(|bytes| *bytes > 0)
+                .unwrap_or(options.batch_bytes)
+                .clamp(1, options.max_row_bytes) as u64,
+            row_bytes: options.max_row_bytes as u64,
+        };
+        let mut skip = spec.row_offset;
+        let mut take = spec.limit.map_or(u64::MAX, |limit| limit.saturating_sub(skip));
+        if filter.is_none() {
+            // Without a filter the rows of the result are the rows of the files, and none is read in vain.
+            pieces = ranges::cut(pieces, skip, take);
+            skip = 0;
+            take = u64::MAX;
+        }
+        let num_rows = pieces.iter().map(Piece::num_rows).sum();
+        if num_rows == 0 || take == 0 {
+            let nothing = Input::Rows { left: 0, batch: 1 };
+            return Ok(ScanStream::new(projected.shown, nothing, bounds, 0, 0));
+        }
+        if projected.shown.fields().is_empty() && filter.is_none() {
+            let counted = Input::Rows { left: num_rows, batch: bounds.rows as u64 };
+            return Ok(ScanStream::new(projected.shown, counted, bounds, 0, u64::MAX));
+        }
+        let width = self.row_width(&dataset, &projected.read, filter.as_ref(), &pieces).await?;
+        let reading = Reading { dataset, schema: projected.read, filter, slices: None, pieces };
+        let plan = self.execute(reading.sliced().await?, width.batch_rows(bounds), bounds.bytes).await?;
+        let stream = ScanStream::new(projected.shown, Input::Plan(plan), bounds, skip, take);
+        Ok(match width.learned {
+            Some(learned) => stream.learning(learned),
+            None => stream,
+        })
+    }
+
+    /// The number of rows of a version that the filter keeps, and the version.
+    pub async fn count_rows(
+        &self,
+        table: &TableId,
+        version: &VersionSelector,
+        filter: Option<&Filter>,
+    ) -> Result<(u64, u64)> {
+        let location = self.locate(table)?;
+        let dataset = self.open_version(&location, version).await?;
+        let version = dataset.manifest().version;
+        let doing = || format!("cannot count the rows of table {}", location.shown);
+        let Some(given) = filter else {
+            let rows = dataset.count_rows(None).await.map_err(|e| from_lance(e, doing(), Missing::Version))?;
+            return Ok((rows as u64, version));
+        };
+        let options = &self.inner.options.scan;
+        let filter = filter::plan(given, dataset.schema(), options.max_filter_depth)?;
+        let pieces = ranges::all(&dataset).await?;
+        if pieces.is_empty() {
+            return Ok((0, version));
+        }
+        let schema = Projected::new(&dataset, Some(&[]), Default::default())?.read;
+        let bounds = Bounds { rows: options.batch_rows, bytes: options.batch_bytes as u64, row_bytes: 0 };
+        let width = self.row_width(&dataset, &schema, Some(&filter), &pieces).await?;
+        let reading = Reading { dataset, schema, filter: Some(filter), slices: None, pieces: Vec::new() };
+        let scanner = self.scanner(&reading, width.batch_rows(bounds), bounds.bytes).await?;
+        let rows = scanner.count_rows().await.map_err(|e| from_lance(e, doing(), Missing::Version))?;
+        Ok((rows, version))
+    }
+
+    async fn execute(
+        &self,
+        reading: Reading,
+        batch_rows: usize,
+        batch_bytes: u64,
+    ) -> Result<lance::deps::datafusion::execution::SendableRecordBatchStream> {
+        const DOING: &str = "cannot plan the scan";
+        let scanner = self.scanner(&reading, batch_rows, batch_bytes).await?;
+        let plan = scanner.create_plan().await.map_err(plan_error)?;
+        if plan.output_partitioning().partition_count() != 1 {
+            return Err(Error::internal("a scan was planned in several parts, whose order is open"));
+        }
+        let memory = usize::try_from(self.inner.options.scan.memory_bytes).unwrap_or(usize::MAX);
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(GreedyMemoryPool::new(memory)))
+            .build_arc()
+            .map_err(|e| from_datafusion(e, DOING, Missing::Version))?;
+        let config = SessionConfig::new().with_batch_size(batch_rows).with_target_partitions(1);
+        let context = TaskContext::default().with_session_config(config).with_runtime(runtime);
+        plan.execute(0, Arc::new(context)).map_err(|e| from_datafusion(e, DOING, Missing::Version))
+    }
+
+    async fn scanner(&self, reading: &Reading, batch_rows: usize, batch_bytes: u64) -> Result<Scanner> {
+        let file_version = reading.dataset.manifest().data_storage_format.version.to_string();
+        if file_version.starts_with('0') {
+            let why = "tables in Lance's first file format cannot be read; rewrite the table with a newer one";
+            return Err(Error::new(ErrorKind::Unsupported, why));
+        }
+        let mut scanner = Scanner::new(reading.dataset.clone());
+        scanner.project_with_schema(&reading.schema).map_err(plan_error)?;
+        scanner
+            .blob_handling(BlobHandling::AllBinary)
+            .scan_in_order(true)
+            .batch_size(batch_rows)
+            .io_buffer_size(self.inner.options.scan.memory_bytes);
+        if file_version != "2.0" {
+            scanner.batch_size_bytes(batch_bytes);
+        }
+        if let Some(filter) = &reading.filter {
+            scanner.filter_expr(filter.clone());
+        }
+        if !reading.pieces.is_empty() {
+            scanner.with_fragments(reading.pieces.iter().map(|piece| piece.fragment.clone()).collect());
+        }
+        if let Some(slices) = &reading.slices {
+            scanner.with_fragment_slices(slices).await.map_err(plan_error)?;
+        }
+        Ok(scanner)
+    }
+}
+
+/// What a scanner reads.
+pub(crate) struct Reading {
+    dataset: Arc<Dataset>,
+    schema: LanceSchema,
+    filter: Option<Expr>,
+    slices: Option<Vec<FragmentSlice>>,
+    pieces: Vec<Piece>,
+}
+
+impl Reading {
+    async fn sliced(mut self) -> Result<Self> {
+        self.slices = ranges::slices(&self.dataset, &self.pieces).await?;
+        Ok(self)
+    }
+}
+
+fn plan_error(error: lance::Error) -> Error {
+    let why = detail(&error);
+    let mapped = from_lance(error, "cannot plan the scan", Missing::Version);
+    match mapped.kind() {
+        ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::SchemaMismatch => {
+            Error::new(mapped.kind(), format!("cannot plan the scan: {why}")).with_source(mapped)
+        }
+        _ => mapped,
+    }
+}

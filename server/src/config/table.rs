@@ -1,0 +1,319 @@
+//! The one table of options. From it come the keys of the file, the names in the environment, the typed configuration and
+//! `docs/configuration.md`.
+
+use super::read::Reader;
+use super::values::{
+    ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OtlpEndpoint, Ratio, SecretMap, StorageVersion, TextList,
+    Warehouse,
+};
+
+/// One option, as people see it.
+#[derive(Debug)]
+pub struct OptionSpec {
+    /// Group and field as identifiers; `key` is what people type.
+    path: &'static str,
+    /// Sentences for the page of options.
+    pub doc: &'static str,
+    /// Kind of value, for people.
+    pub kind: &'static str,
+    /// As it would stand in the file.
+    pub default: &'static str,
+    /// Least and most, inclusive.
+    pub bounds: Option<(&'static str, &'static str)>,
+    /// What is counted; empty if the kind says it.
+    pub unit: &'static str,
+    /// The version that brought it.
+    pub since: &'static str,
+    /// Its value is never shown.
+    pub secret: bool,
+}
+
+/// Options that belong together.
+#[derive(Debug)]
+pub struct GroupSpec {
+    /// First part of the keys; empty: the keys have one part.
+    pub name: &'static str,
+    /// One sentence for the page of options.
+    pub doc: &'static str,
+    /// In the order of the page.
+    pub options: &'static [OptionSpec],
+}
+
+impl OptionSpec {
+    /// The key in the file: dots between groups, hyphens inside.
+    pub fn key(&self) -> String {
+        self.path.replace('_', "-")
+    }
+
+    /// The name in the environment.
+    pub fn env(&self) -> String {
+        format!("{}{}", super::ENV_PREFIX, self.path.replace('.', "_").to_uppercase())
+    }
+}
+
+/// All options.
+pub fn all() -> impl Iterator<Item = &'static OptionSpec> {
+    GROUPS.iter().flat_map(|group| group.options)
+}
+
+macro_rules! options {
+    (
+        $(#[doc = $top_doc:literal])+
+        { $( $(#[doc = $tdoc:literal])+ $tname:ident: $ttype:ty = $tdefault:literal, since $tsince:literal; )+ }
+        $(
+            $(#[doc = $gdoc:literal])+
+            $group:ident: $Group:ident {
+                $(
+                    $(#[doc = $doc:literal])+
+                    $name:ident: $type:ty = $default:literal $(in $min:literal..$max:literal)? $(of $unit:literal)?, since $since:literal;
+                )+
+            }
+        )+
+    ) => {
+        /// The configuration of the process, checked.
+        #[derive(Debug, Clone)]
+        pub struct Config {
+            $( $(#[doc = $tdoc])+ pub $tname: $ttype, )+
+            $( $(#[doc = $gdoc])+ pub $group: $Group, )+
+        }
+
+        $(
+            $(#[doc = $gdoc])+
+            #[derive(Debug, Clone)]
+            pub struct $Group {
+                $( $(#[doc = $doc])+ pub $name: $type, )+
+            }
+        )+
+
+        /// The table.
+        pub static GROUPS: &[GroupSpec] = &[
+            GroupSpec {
+                name: "",
+                doc: concat!($($top_doc),+),
+                options: &[$(
+                    OptionSpec {
+                        path: stringify!($tname),
+                        doc: concat!($($tdoc),+),
+                        kind: <$ttype as super::values::OptionValue>::KIND,
+                        default: $tdefault,
+                        bounds: None,
+                        unit: "",
+                        since: $tsince,
+                        secret: <$ttype as super::values::OptionValue>::SECRET,
+                    },
+                )+],
+            },
+            $(
+                GroupSpec {
+                    name: stringify!($group),
+                    doc: concat!($($gdoc),+),
+                    options: &[$(
+                        OptionSpec {
+                            path: concat!(stringify!($group), ".", stringify!($name)),
+                            doc: concat!($($doc),+),
+                            kind: <$type as super::values::OptionValue>::KIND,
+                            default: $default,
+                            bounds: options!(@bounds $($min, $max)?),
+                            unit: concat!("" $(, $unit)?),
+                            since: $since,
+                            secret: <$type as super::values::OptionValue>::SECRET,
+                        },
+                    )+],
+                },
+            )+
+        ];
+
+        impl Config {
+            /// Reads all options, so that all problems come to light, then builds.
+            pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+                $( let $tname = reader.value::<$ttype>(stringify!($tname)); )+
+                $(
+                    let $group = {
+                        $( let $name = reader.value::<$type>(concat!(stringify!($group), ".", stringify!($name))); )+
+                        (|| Some($Group { $($name: $name?,)+ }))()
+                    };
+                )+
+                Some(Self { $($tname: $tname?,)+ $($group: $group?,)+ })
+            }
+        }
+    };
+    (@bounds) => { None };
+    (@bounds $min:literal, $max:literal) => { Some(($min, $max)) };
+}
+
+impl OptionSpec {
+    pub(super) fn is(&self, path: &str) -> bool {
+        self.path == path
+    }
+}
+
+options! {
+    /// Where the gateway listens and where its tables are.
+    {
+        /// Addresses for Flight and gRPC, any number: `HOST:PORT` (port 0: any free one) and `unix:/PATH`. Only loopback
+        /// and Unix sockets, since there is no authentication.
+        listen: Vec<Listen> = "127.0.0.1:8815", since "0.1.0";
+        /// Address for `/live`, `/ready` and `/metrics`. Loopback only.
+        admin_listen: std::net::SocketAddr = "127.0.0.1:8816", since "0.1.0";
+        /// Root of all tables that are addressed by name: a local folder, created if missing, or a URI such as
+        /// `s3://bucket/path` or `memory://name`. Credentials belong into `storage.options`.
+        warehouse: Warehouse = "./lance-warehouse", since "0.1.0";
+    }
+
+    /// Tables.
+    table: TableConfig {
+        /// Paths and URIs below which clients may address tables directly, besides the warehouse.
+        uri_prefixes: TextList = "", since "0.1.0";
+        /// Open tables that are kept.
+        open: u32 = "256" in "1".."65536" of "tables", since "0.1.0";
+        /// Entries of one listing.
+        max_list: u32 = "10000" in "1".."1000000" of "entries", since "0.1.0";
+        /// Lance file format of new tables.
+        data_storage_version: StorageVersion = "2.2", since "0.1.0";
+    }
+
+    /// Object stores.
+    storage: StorageConfig {
+        /// Options of the object store, such as `aws_access_key_id`. Values are never shown. In the environment:
+        /// `KEY=VALUE,KEY=VALUE`, or a JSON object.
+        options: SecretMap = "", since "0.1.0";
+    }
+
+    /// Caches of Lance, one each for the whole process.
+    cache: CacheConfig {
+        /// Parts of indexes.
+        index_bytes: ByteSize = "256MiB" in "1MiB".."1TiB", since "0.1.0";
+        /// Manifests and metadata of files.
+        metadata_bytes: ByteSize = "128MiB" in "1MiB".."1TiB", since "0.1.0";
+    }
+
+    /// Scans.
+    scan: ScanConfig {
+        /// Rows of one batch, if the client does not say.
+        batch_rows: u32 = "65536" in "1".."16777216" of "rows", since "0.1.0";
+        /// Bytes of one batch, approximately, if the client does not say.
+        batch_bytes: ByteSize = "2MiB" in "4KiB".."64MiB", since "0.1.0";
+        /// A larger row is refused with ROW_TOO_LARGE.
+        max_row_bytes: ByteSize = "64MiB" in "64KiB".."1GiB", since "0.1.0";
+        /// Bytes of one split, if the client does not say.
+        split_bytes: ByteSize = "64MiB" in "1MiB".."1TiB", since "0.1.0";
+        /// Splits of one plan.
+        max_splits: u32 = "10000" in "1".."1000000" of "splits", since "0.1.0";
+        /// Memory of one scan for reading ahead and for its plan.
+        memory_bytes: ByteSize = "128MiB" in "16MiB".."1TiB", since "0.1.0";
+        /// Streams that read at once.
+        max_streams: u32 = "64" in "1".."65536" of "streams", since "0.1.0";
+        /// Depth of a filter expression. AND, OR and IN take any number of arguments.
+        max_filter_depth: u32 = "48" in "1".."48" of "levels", since "0.1.0";
+        /// Bytes that wait for a slow client, for each stream.
+        send_buffer_bytes: ByteSize = "8MiB" in "64KiB".."1GiB", since "0.1.0";
+        /// A stream whose client takes nothing for this long is ended with STREAM_IDLE.
+        write_stall_timeout: HumanDuration = "60s" in "100ms".."1d", since "0.1.0";
+    }
+
+    /// Streams that write.
+    write: WriteConfig {
+        /// Streams that write at once.
+        max_streams: u32 = "64" in "1".."65536" of "streams", since "0.1.0";
+        /// Largest message that is taken; the default holds 64 MiB of data and its framing.
+        max_message_bytes: ByteSize = "66MiB" in "1MiB".."1GiB", since "0.1.0";
+        /// A stream that sends nothing for this long is ended with STREAM_IDLE.
+        idle_timeout: HumanDuration = "60s" in "100ms".."1d", since "0.1.0";
+        /// A data file is closed after this many rows, if the client does not say.
+        max_rows_per_file: u32 = "1000000" in "1".."1000000000" of "rows", since "0.1.0";
+        /// A data file is closed after about this many bytes.
+        max_bytes_per_file: ByteSize = "1GiB" in "1MiB".."1TiB", since "0.1.0";
+        /// Bytes that wait for the store, for each stream.
+        queue_bytes: ByteSize = "16MiB" in "64KiB".."4GiB", since "0.1.0";
+    }
+
+    /// Commits.
+    commit: CommitConfig {
+        /// Older committables are refused with COMMITTABLE_EXPIRED. Tables remember commits a little longer.
+        max_committable_age: HumanDuration = "6d" in "1m".."365d", since "0.1.0";
+        /// Attempts against other writers before CONCURRENT_MODIFICATION.
+        max_attempts: u32 = "100" in "1".."10000" of "attempts", since "0.1.0";
+        /// Time for one commit; after it the outcome is COMMIT_STATE_UNKNOWN. Shorter than `request.timeout`.
+        timeout: HumanDuration = "60s" in "1s".."1h", since "0.1.0";
+        /// Finished commits above a gap that one epoch may hold.
+        max_out_of_order: u32 = "1000" in "1".."100000" of "commits", since "0.1.0";
+        /// Newest commits of an epoch whose version is remembered.
+        remembered_versions: u32 = "64" in "1".."10000" of "commits", since "0.1.0";
+    }
+
+    /// Unary calls.
+    request: RequestConfig {
+        /// Time for one call. A shorter `grpc-timeout` of the client holds, a longer one is capped.
+        timeout: HumanDuration = "5m" in "1s".."1d", since "0.1.0";
+        /// Calls at once.
+        max_in_flight: u32 = "256" in "1".."65536" of "calls", since "0.1.0";
+        /// Headers of one call.
+        max_header_bytes: ByteSize = "16KiB" in "4KiB".."1MiB", since "0.1.0";
+        /// Answers of DropTable, CreateNamespace and DropNamespace that are remembered for a repeat.
+        remembered_answers: u32 = "10000" in "1".."1000000" of "answers", since "0.1.0";
+        /// How long they are remembered.
+        remembered_for: HumanDuration = "10m" in "1s".."1d", since "0.1.0";
+    }
+
+    /// HTTP/2.
+    http2: Http2Config {
+        /// What a client may send ahead on one stream.
+        stream_window: ByteSize = "8MiB" in "64KiB".."1GiB", since "0.1.0";
+        /// What a client may send ahead on one connection. At least `http2.stream-window`.
+        connection_window: ByteSize = "32MiB" in "64KiB".."1GiB", since "0.1.0";
+        /// Largest frame that clients may send.
+        max_frame: ByteSize = "1MiB" in "16KiB".."8MiB", since "0.1.0";
+        /// Streams of one connection.
+        max_concurrent_streams: u32 = "256" in "1".."65536" of "streams", since "0.1.0";
+        /// A connection that is silent for this long is asked whether it lives.
+        keepalive_interval: HumanDuration = "30s" in "1s".."1h", since "0.1.0";
+        /// A connection that does not answer for this long is closed.
+        keepalive_timeout: HumanDuration = "20s" in "1s".."1h", since "0.1.0";
+    }
+
+    /// Connections.
+    connection: ConnectionConfig {
+        /// Connections at once; more are closed at once.
+        max: u32 = "1024" in "1".."65536" of "connections", since "0.1.0";
+        /// A connection that sends nothing for this long after it opened is closed.
+        handshake_timeout: HumanDuration = "10s" in "100ms".."10m", since "0.1.0";
+        /// Permissions of Unix sockets, octal: whoever may write to one may use the gateway.
+        unix_mode: FileMode = "0600", since "0.1.0";
+    }
+
+    /// Stopping.
+    drain: DrainConfig {
+        /// After SIGTERM, streams and commits have this long to finish.
+        timeout: HumanDuration = "25s" in "0s".."1h", since "0.1.0";
+    }
+
+    /// The log, on standard error.
+    log: LogConfig {
+        /// `error`, `warn`, `info`, `debug` or `trace` for the gateway itself, or directives such as `info,lance=debug`.
+        level: LogLevel = "info", since "0.1.0";
+        /// `text` or `json`.
+        format: LogFormat = "text", since "0.1.0";
+    }
+
+    /// OpenTelemetry.
+    telemetry: TelemetryConfig {
+        /// Where traces and metrics go over OTLP/gRPC, such as `http://127.0.0.1:4317`. Empty: nowhere.
+        otlp_endpoint: OtlpEndpoint = "", since "0.1.0";
+        /// Share of the traces that begin here; a caller's decision holds.
+        sample_ratio: Ratio = "1", since "0.1.0";
+        /// How often metrics are sent.
+        export_interval: HumanDuration = "30s" in "1s".."1h", since "0.1.0";
+        /// Time for one export.
+        export_timeout: HumanDuration = "10s" in "1s".."5m", since "0.1.0";
+        /// Finished spans that wait for their export; more are dropped.
+        queue_spans: u32 = "2048" in "1".."1000000" of "spans", since "0.1.0";
+    }
+
+    /// Threads.
+    runtime: RuntimeConfig {
+        /// Threads for requests. 0: one a core, at most 8.
+        worker_threads: u32 = "0" in "0".."1024" of "threads", since "0.1.0";
+        /// Threads for local files, started when needed.
+        blocking_threads: u32 = "128" in "4".."4096" of "threads", since "0.1.0";
+    }
+}

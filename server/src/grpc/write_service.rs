@@ -1,0 +1,111 @@
+//! Writing once.
+
+use lance_gateway_lake as lake;
+use lance_gateway_proto::v1::abort_request::Kind;
+use lance_gateway_proto::v1::write_service_server::WriteService;
+use lance_gateway_proto::v1::{
+    AbortRequest, AbortResponse, BeginWriteRequest, BeginWriteResponse, CommitRequest, CommitResponse, CommitState,
+    GetCommitRequest, GetCommitResponse, ListCommitsRequest, ListCommitsResponse, PrepareCommitRequest, PrepareCommitResponse,
+};
+use tonic::{Request, Response};
+
+use super::{Answer, answer, to_its_end};
+use crate::convert;
+use crate::state::Gateway;
+use crate::status::reason_of;
+use crate::telemetry::CommitOutcome;
+
+pub struct WriteApi {
+    gateway: Gateway,
+}
+
+impl WriteApi {
+    pub fn new(gateway: Gateway) -> Self {
+        Self { gateway }
+    }
+}
+
+#[tonic::async_trait]
+impl WriteService for WriteApi {
+    async fn begin_write(&self, request: Request<BeginWriteRequest>) -> Answer<BeginWriteResponse> {
+        let r = request.into_inner();
+        let id = convert::request_id(&r.request_id)?;
+        let table = convert::table_id(r.table)?;
+        let schema = convert::schema(&r.schema)?;
+        let create = r.create.map(convert::create_options);
+        let mode = convert::write_mode(r.mode)?;
+        let lake = self.gateway.lake.clone();
+        let begin = async move {
+            answer(lake.begin_write(&table, schema, create.as_ref(), mode, &r.run_id, &id).await)
+        };
+        let begun = to_its_end(&self.gateway, begin).await?;
+        Ok(Response::new(BeginWriteResponse {
+            write: begun.write,
+            schema: convert::schema_message(&begun.schema),
+            version: begun.version,
+            created: begun.created,
+        }))
+    }
+
+    async fn prepare_commit(&self, request: Request<PrepareCommitRequest>) -> Answer<PrepareCommitResponse> {
+        let r = request.into_inner();
+        let id = convert::commit_id(r.id)?;
+        let prepared = answer(self.gateway.lake.prepare(id, &r.write, &r.staged, r.properties).await)?;
+        Ok(Response::new(PrepareCommitResponse {
+            committable: prepared.committable,
+            num_rows: prepared.num_rows,
+            num_bytes: prepared.num_bytes,
+        }))
+    }
+
+    async fn commit(&self, request: Request<CommitRequest>) -> Answer<CommitResponse> {
+        let committable = request.into_inner().committable;
+        let (lake, metrics) = (self.gateway.lake.clone(), self.gateway.metrics.clone());
+        let commit = async move {
+            let result = lake.commit(&committable).await;
+            metrics.commit(match &result {
+                Ok(committed) if committed.already_committed => CommitOutcome::Repeated,
+                Ok(_) => CommitOutcome::Committed,
+                Err(error) => CommitOutcome::Failed(reason_of(error.kind())),
+            });
+            answer(result)
+        };
+        let committed = to_its_end(&self.gateway, commit).await?;
+        Ok(Response::new(CommitResponse {
+            version: committed.version,
+            already_committed: committed.already_committed,
+        }))
+    }
+
+    async fn abort(&self, request: Request<AbortRequest>) -> Answer<AbortResponse> {
+        let lake = self.gateway.lake.clone();
+        let num_files = match convert::required(request.into_inner().kind, "committable or commit")? {
+            Kind::Committable(committable) => {
+                to_its_end(&self.gateway, async move { answer(lake.abort(&committable).await) }).await?
+            }
+            Kind::Commit(commit) => {
+                let (table, id) = (convert::table_id(commit.table)?, convert::commit_id(commit.id)?);
+                to_its_end(&self.gateway, async move { answer(lake.abort_id(&table, id).await) }).await?;
+                0
+            }
+        };
+        Ok(Response::new(AbortResponse { num_files }))
+    }
+
+    async fn get_commit(&self, request: Request<GetCommitRequest>) -> Answer<GetCommitResponse> {
+        let r = request.into_inner();
+        let (table, id) = (convert::table_id(r.table)?, convert::commit_id(r.id)?);
+        let (state, version) = match answer(self.gateway.lake.get_commit(&table, &id).await)? {
+            lake::CommitState::NotCommitted => (CommitState::Unspecified, 0),
+            lake::CommitState::Committed(version) => (CommitState::Committed, version),
+            lake::CommitState::Aborted => (CommitState::Aborted, 0),
+        };
+        Ok(Response::new(GetCommitResponse { state: state.into(), version }))
+    }
+
+    async fn list_commits(&self, request: Request<ListCommitsRequest>) -> Answer<ListCommitsResponse> {
+        let table = convert::table_id(request.into_inner().table)?;
+        let epochs = answer(self.gateway.lake.commits(&table).await)?;
+        Ok(Response::new(ListCommitsResponse { epochs: epochs.into_iter().map(convert::commit_epoch).collect() }))
+    }
+}

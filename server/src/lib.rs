@@ -1,0 +1,60 @@
+//! The service: Arrow Flight and gRPC in front of Lance.
+//!
+//! A library only so that tests can drive its parts; it is no public interface.
+
+pub mod admin;
+pub mod admission;
+pub mod config;
+pub mod convert;
+pub mod flight;
+pub mod grpc;
+pub mod lifecycle;
+pub mod middleware;
+pub mod state;
+pub mod status;
+pub mod telemetry;
+pub mod transport;
+
+use lance_gateway_lake::{CommitOptions, LakeOptions, ScanOptions, WriteOptions};
+
+use config::Config;
+
+/// The version of Lance below, from the lock file.
+pub const LANCE_VERSION: &str = env!("LANCE_VERSION");
+
+/// What `--version` says after the name.
+pub const VERSION_LINE: &str = concat!(env!("CARGO_PKG_VERSION"), " (lance ", env!("LANCE_VERSION"), ")");
+
+/// What the lake is told of the configuration.
+pub fn lake_options(config: &Config) -> LakeOptions {
+    LakeOptions {
+        warehouse: config.warehouse.as_str().to_owned(),
+        uri_prefixes: config.table.uri_prefixes.0.clone(),
+        storage_options: config.storage.options.expose(),
+        index_cache_bytes: config.cache.index_bytes.as_usize(),
+        metadata_cache_bytes: config.cache.metadata_bytes.as_usize(),
+        open_tables: u64::from(config.table.open),
+        max_list: convert::saturating(config.table.max_list),
+        data_storage_version: config.table.data_storage_version.as_str().to_owned(),
+        scan: ScanOptions {
+            batch_rows: convert::saturating(config.scan.batch_rows),
+            batch_bytes: config.scan.batch_bytes.as_usize(),
+            max_row_bytes: config.scan.max_row_bytes.as_usize(),
+            split_bytes: config.scan.split_bytes.bytes(),
+            max_splits: convert::saturating(config.scan.max_splits),
+            memory_bytes: config.scan.memory_bytes.bytes(),
+            max_filter_depth: convert::saturating(config.scan.max_filter_depth),
+        },
+        write: WriteOptions {
+            max_rows_per_file: convert::saturating(config.write.max_rows_per_file),
+            max_bytes_per_file: config.write.max_bytes_per_file.as_usize(),
+        },
+        commit: CommitOptions {
+            max_committable_age: config.commit.max_committable_age.get(),
+            max_attempts: config.commit.max_attempts,
+            timeout: config.commit.timeout.get(),
+            max_out_of_order: convert::saturating(config.commit.max_out_of_order),
+            remembered_versions: convert::saturating(config.commit.remembered_versions),
+        },
+    }
+}

@@ -1,0 +1,40 @@
+//! `grpc.health.v1`, true to the state of the process.
+
+use tokio::sync::watch;
+use tonic_health::ServingStatus;
+use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_health::server::HealthReporter;
+
+use crate::lifecycle::State;
+
+/// What can be asked for; empty is the whole.
+const SERVICES: &[&str] = &[
+    "",
+    "lancegateway.v1.TableService",
+    "lancegateway.v1.WriteService",
+    "lancegateway.v1.StatusService",
+    "arrow.flight.protocol.FlightService",
+];
+
+pub(super) fn service() -> (HealthReporter, HealthServer<impl Health>) {
+    tonic_health::server::health_reporter()
+}
+
+/// Keeps the health at the state, from a task of its own.
+pub fn follow(reporter: HealthReporter, mut state: watch::Receiver<State>) {
+    tokio::spawn(async move {
+        loop {
+            let status = match *state.borrow_and_update() {
+                State::Serving => ServingStatus::Serving,
+                State::Starting | State::Quiescing | State::Draining | State::Stopped => ServingStatus::NotServing,
+            };
+            for service in SERVICES {
+                reporter.set_service_status(service, status).await;
+            }
+            // The sender goes with the process.
+            if state.changed().await.is_err() {
+                return;
+            }
+        }
+    });
+}

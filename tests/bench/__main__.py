@@ -1,0 +1,30 @@
+"""`make bench [BENCH=name,name]`."""
+
+import sys
+
+from . import flink_rows, report, rows
+
+BENCHMARKS = {
+    "start": rows.start,
+    "first": rows.first,
+    "scan": rows.scan,
+    "put": rows.put,
+    "flink": flink_rows.run,
+}
+
+
+def main() -> int:
+    wanted = [name for arg in sys.argv[1:] for name in arg.split(",")] or list(BENCHMARKS)
+    if unknown := [w for w in wanted if w not in BENCHMARKS]:
+        print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    for name in wanted:
+        print(f"\n{name}", flush=True)
+        lines = BENCHMARKS[name]()
+        report.show(lines)
+        print(f"-> {report.save(name, lines)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

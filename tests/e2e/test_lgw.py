@@ -1,0 +1,148 @@
+"""The command line against a real gateway: what it prints, where, and how it ends."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness import paths
+from harness.process import clean_environment
+from harness.rows import numbers
+
+
+@pytest.fixture
+def lgw(gateway):
+    """Runs `lgw`; the answer has returncode, stdout and stderr."""
+
+    def run(*args: str, ok: bool = True, uri: str = gateway.uri) -> subprocess.CompletedProcess:
+        argv = [str(paths.lgw_binary()), *map(str, args)]
+        env = {**clean_environment(), "LANCE_GATEWAY_URI": uri}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        if ok:
+            assert done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+def as_json(done: subprocess.CompletedProcess):
+    return json.loads(done.stdout)
+
+
+def test_status_tells_health_version_and_limits(lgw):
+    status = as_json(lgw("status", "--output", "json"))
+    assert status["state"] == "serving"
+    assert status["limits"]["max_message_bytes"] >= 64 << 20
+    assert "serving" in lgw("status").stdout
+
+
+def test_a_table_is_created_described_listed_and_dropped(lgw, name):
+    lgw("create", name, "--schema", "id BIGINT NOT NULL, content STRING, embedding FLOAT[4]", "--primary-key", "id")
+    described = as_json(lgw("--output", "json", "describe", name))
+    assert [c["name"] for c in described["columns"]] == ["id", "content", "embedding"]
+    assert described["primary_key"] == ["id"]
+    assert not described["columns"][0]["nullable"]
+    assert name in [t["name"] for t in as_json(lgw("--output", "json", "tables"))]
+    lgw("drop", name, "--yes")
+    assert name not in [t["name"] for t in as_json(lgw("--output", "json", "tables"))]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl", "arrow"])
+def test_files_of_each_kind_go_in_and_come_out(lgw, client, name, tmp_path, kind):
+    rows = numbers(0, 500)
+    client.put(f"{name}_source", rows)
+    file = tmp_path / f"rows.{kind}"
+    lgw("scan", f"{name}_source", "--to", file)
+    lgw("put", name, file, "--create")
+    assert client.scan(name).sort_by("id") == rows
+
+
+def test_put_appends_and_overwrites_and_prints_its_version(lgw, client, name, tmp_path):
+    file = tmp_path / "rows.parquet"
+    pq.write_table(numbers(0, 10), file)
+    lgw("put", name, file, "--create")
+    second = as_json(lgw("--output", "json", "put", name, file))
+    assert second["version"] == client.versions(name)[0].version
+    assert client.count(name) == 20
+    pq.write_table(numbers(100, 105), file)
+    lgw("put", name, file, "--mode", "overwrite")
+    assert client.scan(name) == numbers(100, 105)
+
+
+def test_scan_filters_projects_limits_and_reads_old_versions_in_every_output(lgw, client, name):
+    first = client.put(name, numbers(0, 10)).version
+    client.put(name, numbers(10, 20))
+    rows = as_json(lgw("--output", "json", "scan", name, "--filter", "id >= 8", "--limit", "2", "--columns", "word"))
+    assert rows == [{"word": "w8"}, {"word": "w9"}]
+    read = list(csv.DictReader(io.StringIO(lgw("--output", "csv", "scan", name, "--version", first).stdout)))
+    assert [int(r["id"]) for r in read] == list(range(10))
+    assert "w3" in lgw("scan", name, "--limit", "5").stdout
+    assert as_json(lgw("--output", "json", "scan", name, "--limit", "0")) == []
+
+
+def test_count_versions_and_commits(lgw, client, name):
+    client.put(name, numbers(0, 10))
+    client.put(name, numbers(10, 30))
+    assert as_json(lgw("--output", "json", "count", name))["num_rows"] == 30
+    assert as_json(lgw("--output", "json", "count", name, "--filter", "id < 5"))["num_rows"] == 5
+    versions = as_json(lgw("--output", "json", "versions", name))
+    assert [v["version"] for v in versions] == [v.version for v in client.versions(name)]
+    assert versions[0]["num_rows"] == 30
+    assert len(as_json(lgw("--output", "json", "commits", name))) >= 2
+
+
+def test_results_go_to_stdout_and_notes_to_stderr(lgw, client, name):
+    client.put(name, numbers(0, 10))
+    done = lgw("--output", "json", "scan", name)
+    assert len(as_json(done)) == 10
+    assert done.stderr != ""
+    assert lgw("--output", "json", "--quiet", "scan", name).stderr == ""
+
+
+def test_a_refusal_ends_with_1_and_its_reason(lgw, name):
+    done = lgw("describe", name, ok=False)
+    assert done.returncode == 1
+    assert done.stdout == "" and name in done.stderr and "TABLE_NOT_FOUND" in done.stderr
+    told = json.loads(lgw("--output", "json", "describe", name, ok=False).stderr)
+    assert told["error"]["reason"] == "TABLE_NOT_FOUND"
+
+
+def test_wrong_usage_ends_with_2(lgw, name):
+    assert lgw("scan", ok=False).returncode == 2
+    assert lgw("frobnicate", ok=False).returncode == 2
+    assert lgw("create", name, ok=False).returncode == 2
+    assert lgw("create", name, "--schema", "id NOTATYPE", ok=False).returncode == 2
+
+
+def test_a_gateway_that_is_not_there_is_named_and_ends_with_1(lgw):
+    done = lgw("--timeout", "5s", "status", ok=False, uri="grpc://127.0.0.1:9")
+    assert done.returncode == 1 and "127.0.0.1:9" in done.stderr
+
+
+def test_a_table_is_not_dropped_without_a_yes_where_nobody_can_be_asked(lgw, client, name):
+    client.put(name, numbers(0, 1))
+    assert lgw("drop", name, ok=False).returncode in (1, 2)
+    assert client.count(name) == 1
+
+
+def test_a_file_with_a_value_that_does_not_fit_changes_nothing(lgw, client, name, tmp_path):
+    client.put(name, numbers(0, 3))
+    file = tmp_path / "rows.csv"
+    file.write_text("id,word\n7,ok\nseven,bad\n")
+    done = lgw("put", name, file, ok=False)
+    assert done.returncode == 1 and "id" in done.stderr
+    assert client.count(name) == 3
+
+
+def test_a_reader_that_closes_early_is_no_failure(lgw, client, gateway, name):
+    client.put(name, pa.table({"text": ["x" * 1000] * 20_000}))
+    argv = [str(paths.lgw_binary()), "--uri", gateway.uri, "--quiet", "--output", "csv", "scan", name]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=clean_environment()) as scan:
+        os.read(scan.stdout.fileno(), 100)
+        scan.stdout.close()
+        assert scan.wait(30) in (0, 141)

@@ -1,0 +1,359 @@
+"""A real standalone Flink cluster and its SQL gateway, from the packages that Flink publishes."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import paths
+from .process import Process, eventually, free_port
+
+VERSION = "2.1.3"
+
+
+def _pip_download(package: str, folder: Path, *options: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    quiet = [] if sys.stderr.isatty() else ["-q"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", *quiet]
+    subprocess.run([*pip, "--no-deps", "-d", str(folder), *options, package], check=True)
+
+
+def _downloaded(package: str, pattern: str, *options: str) -> Path:
+    folder = paths.CACHE / "downloads"
+    if not list(folder.glob(pattern)):
+        _pip_download(package, folder, *options)
+    return next(folder.glob(pattern))
+
+
+def prepare(version: str = VERSION) -> Path:
+    """A Flink home: jars from apache-flink-libraries, scripts from apache-flink, the SQL gateway from Maven Central."""
+    home = paths.CACHE / f"flink-{version}"
+    if (home / "complete").exists():
+        return home
+    shutil.rmtree(home, ignore_errors=True)
+    part = home.with_suffix(".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+
+    jars = _downloaded(f"apache-flink-libraries=={version}", f"apache_flink_libraries-{version}.tar.gz")
+    with tarfile.open(jars) as tar:
+        prefix = f"apache_flink_libraries-{version}/deps/"
+        for member in tar:
+            if member.isfile() and member.name.startswith(prefix):
+                member.name = member.name.removeprefix(prefix)
+                tar.extract(member, part, filter="data")
+    # The scripts are in every wheel of the version: one platform's serves all.
+    wheel = _downloaded(
+        f"apache-flink=={version}",
+        f"apache_flink-{version}-*.whl",
+        *("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311"),
+        "--platform=manylinux2014_x86_64",
+    )
+    with zipfile.ZipFile(wheel) as z:
+        for name in z.namelist():
+            top, _, rest = name.removeprefix("pyflink/").partition("/")
+            if top in ("bin", "conf") and rest:
+                target = part / top / rest
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(z.read(name))
+                target.chmod(0o755 if top == "bin" else 0o644)
+    copy = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+    artifact = f"org.apache.flink:flink-sql-gateway:{version}:jar"
+    subprocess.run(["mvn", "-q", "-B", copy, f"-Dartifact={artifact}", f"-DoutputDirectory={part / 'opt'}"], check=True)
+    (part / "complete").touch()
+    part.rename(home)
+    return home
+
+
+class FlinkError(RuntimeError):
+    """A statement or a job failed; the message is the chain of causes."""
+
+
+@dataclass
+class Result:
+    """Answer of one statement."""
+
+    columns: list[str] = field(default_factory=list)
+    rows: list[tuple] = field(default_factory=list)
+    job: str | None = None
+
+
+def _call(url: str, body: dict | None = None, method: str | None = None, timeout: float = 60.0) -> dict:
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as r:
+            text = r.read()
+            return json.loads(text) if text else {}
+    except urllib.error.HTTPError as e:
+        text = e.read().decode(errors="replace")
+        try:
+            errors = json.loads(text).get("errors", [text])
+        except ValueError:
+            errors = [text]
+        raise FlinkError(causes("\n".join(str(e) for e in errors))) from None
+
+
+def causes(trace: str) -> str:
+    """A Java stack trace without its frames."""
+    frames = ("at ", "...", "<Exception on server", "End of exception")
+    lines = [line.strip() for line in trace.splitlines()]
+    return "\n".join(line for line in lines if line and not line.startswith(frames))
+
+
+class Cluster:
+    """One JobManager, one TaskManager, one SQL gateway, each a child of ours, on free ports."""
+
+    def __init__(
+        self,
+        work: Path,
+        jars: tuple[Path, ...] = (),
+        slots: int = 2,
+        heap: str = "1024m",
+        timezone: str | None = None,
+        options: dict[str, str] | None = None,
+        outlive: bool = False,
+    ):
+        self.home = prepare()
+        self.work = Path(work)
+        self.outlive = outlive
+        shutil.rmtree(self.work, ignore_errors=True)
+        for name in ("conf", "lib", "log", "run", "tmp"):
+            (self.work / name).mkdir(parents=True)
+        for file in (self.home / "conf").iterdir():
+            if file.name != "config.yaml":
+                shutil.copy(file, self.work / "conf")
+        for jar in [*(self.home / "lib").glob("*.jar"), *jars]:
+            (self.work / "lib" / jar.name).symlink_to(jar.resolve())
+        self.rest_port, self.rpc_port, self.sql_port = free_port(), free_port(), free_port()
+        # The modules that Flink opens on JDK 17, as its own configuration says.
+        java = re.search(r"^ +all: (--add-.*)$", (self.home / "conf" / "config.yaml").read_text(), re.MULTILINE)[1]
+        java += f" -Duser.timezone={timezone}" if timezone else ""
+        config = {
+            "jobmanager.rpc.address": "localhost",
+            "jobmanager.rpc.port": self.rpc_port,
+            "jobmanager.bind-host": "localhost",
+            "jobmanager.memory.process.size": "1024m",
+            "jobmanager.execution.failover-strategy": "region",
+            "taskmanager.bind-host": "localhost",
+            "taskmanager.host": "localhost",
+            "taskmanager.memory.task.heap.size": heap,
+            "taskmanager.memory.managed.size": "128m",
+            "taskmanager.memory.network.min": "64m",
+            "taskmanager.memory.network.max": "64m",
+            "taskmanager.memory.jvm-overhead.min": "128m",
+            "taskmanager.numberOfTaskSlots": slots,
+            "parallelism.default": slots,
+            "rest.address": "localhost",
+            "rest.bind-address": "localhost",
+            "rest.port": self.rest_port,
+            "rest.connection-timeout": "10 s",
+            "heartbeat.interval": "1 s",
+            "heartbeat.timeout": "10 s",
+            "sql-gateway.endpoint.rest.address": "localhost",
+            "sql-gateway.endpoint.rest.bind-address": "localhost",
+            "sql-gateway.endpoint.rest.port": self.sql_port,
+            "io.tmp.dirs": str(self.work / "tmp"),
+            "execution.checkpointing.dir": (self.work / "checkpoints").as_uri(),
+            "execution.checkpointing.savepoint-dir": (self.work / "savepoints").as_uri(),
+            "env.pid.dir": str(self.work / "run"),
+            "env.log.dir": str(self.work / "log"),
+            "env.java.opts.all": java,
+            "env.java.opts.jobmanager": "-XX:+UseSerialGC",
+            "env.java.opts.sql-gateway": "-Xmx512m -XX:+UseSerialGC",
+            **(options or {}),
+        }
+        lines = [f"{k}: {json.dumps(v) if isinstance(v, str) else v}" for k, v in config.items()]
+        (self.work / "conf" / "config.yaml").write_text("\n".join(lines) + "\n")
+        self.env = {
+            "FLINK_HOME": str(self.home),
+            "FLINK_CONF_DIR": str(self.work / "conf"),
+            "FLINK_LIB_DIR": str(self.work / "lib"),
+            "FLINK_LOG_DIR": str(self.work / "log"),
+            "FLINK_PID_DIR": str(self.work / "run"),
+            "FLINK_IDENT_STRING": "lance-gateway",
+        }
+        self.rest = f"http://localhost:{self.rest_port}"
+        self.jobmanager = self.taskmanager = self.sqlgateway = None
+
+    def _spawn(self, script: str, *args: str) -> Process:
+        name = script.removesuffix(".sh")
+        argv = [self.home / "bin" / script, "start-foreground", *args]
+        return Process(argv, self.work / "log" / f"{name}.console.log", env=self.env, outlive=self.outlive)
+
+    def start(self) -> "Cluster":
+        self.jobmanager = self._spawn("jobmanager.sh")
+        self.sqlgateway = self._spawn("sql-gateway.sh")
+        self.start_taskmanager()
+        eventually(self._sql_answers, 60, "the SQL gateway")
+        return self
+
+    def start_taskmanager(self) -> None:
+        self.taskmanager = self._spawn("taskmanager.sh")
+        eventually(self._slots, 60, "a TaskManager with free slots")
+
+    def kill_taskmanager(self) -> None:
+        """kill -9, as a machine that dies."""
+        self.taskmanager.kill()
+
+    def _slots(self) -> int:
+        for process in (self.jobmanager, self.taskmanager):
+            process.check_alive()
+        try:
+            return self.get("/overview")["slots-available"]
+        except OSError:
+            return 0
+
+    def _sql_answers(self) -> bool:
+        self.sqlgateway.check_alive()
+        try:
+            return bool(_call(f"http://localhost:{self.sql_port}/v1/info"))
+        except OSError:
+            return False
+
+    def stop(self) -> None:
+        for process in (self.sqlgateway, self.taskmanager, self.jobmanager):
+            if process:
+                process.terminate(within=10)
+
+    def __enter__(self) -> "Cluster":
+        try:
+            return self if self.jobmanager else self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_) -> None:
+        self.stop()
+
+    # Jobs, by the cluster's own REST interface.
+
+    def get(self, path: str) -> dict:
+        return _call(self.rest + path)
+
+    def job(self, job: str) -> dict:
+        return self.get(f"/jobs/{job}")
+
+    def job_error(self, job: str) -> str:
+        history = self.get(f"/jobs/{job}/exceptions").get("exceptionHistory", {}).get("entries", [])
+        return causes("\n".join(e.get("stacktrace", "") for e in history))
+
+    def wait(self, job: str, within: float = 120.0, state: str = "FINISHED") -> dict:
+        """Until the job is in that state; any other end is an error with its cause."""
+
+        def there():
+            now = self.job(job)
+            if now["state"] in ("FINISHED", "FAILED", "CANCELED") and now["state"] != state:
+                raise FlinkError(f"job {job} is {now['state']}:\n{self.job_error(job)}")
+            running = state != "RUNNING" or all(v["status"] == "RUNNING" for v in now["vertices"])
+            return now if now["state"] == state and running else None
+
+        return eventually(there, within, f"job {job} {state}", every=0.1)
+
+    def cancel(self, job: str) -> None:
+        _call(f"{self.rest}/jobs/{job}?mode=cancel", method="PATCH")
+        self.wait(job, state="CANCELED")
+
+    def checkpoint(self, job: str) -> int:
+        """Takes a checkpoint now. Its id, once it is complete."""
+        trigger = _call(f"{self.rest}/jobs/{job}/checkpoints", {"checkpointType": "CONFIGURED"})["request-id"]
+
+        def done():
+            answer = self.get(f"/jobs/{job}/checkpoints/{trigger}")
+            return answer if answer["status"]["id"] == "COMPLETED" else None
+
+        operation = eventually(done, 60, "the checkpoint")["operation"]
+        if "failureCause" in operation:
+            raise FlinkError(causes(operation["failureCause"].get("stack-trace", str(operation))))
+        return operation["checkpointId"]
+
+    def stop_with_savepoint(self, job: str) -> str:
+        """Path of the savepoint."""
+        trigger = _call(f"{self.rest}/jobs/{job}/stop", {"drain": False})["request-id"]
+
+        def done():
+            answer = self.get(f"/jobs/{job}/savepoints/{trigger}")
+            return answer if answer["status"]["id"] == "COMPLETED" else None
+
+        operation = eventually(done, 60, "the savepoint")["operation"]
+        if "location" not in operation:
+            raise FlinkError(causes(operation["failureCause"].get("stack-trace", str(operation))))
+        self.wait(job)
+        return operation["location"]
+
+    def session(self, **options: str) -> "Session":
+        return Session(self, {k.replace("__", "."): v for k, v in options.items()})
+
+
+class Session:
+    """A session of the SQL gateway: SET, CREATE and USE last as long as it does."""
+
+    def __init__(self, cluster: Cluster, options: dict[str, str] | None = None):
+        self.cluster = cluster
+        self.base = f"http://localhost:{cluster.sql_port}/v1/sessions"
+        self.base += "/" + _call(self.base, {"properties": options or {}})["sessionHandle"]
+
+    def set(self, key: str, value: str) -> None:
+        self.execute(f"SET '{key}' = '{value}'")
+
+    def execute(self, sql: str, within: float = 180.0) -> Result:
+        """One statement. A query's rows are awaited; an INSERT has only been submitted: see `insert`."""
+        operation = _call(f"{self.base}/statements", {"statement": sql})["operationHandle"]
+        page = f"/operations/{operation}/result/0?rowFormat=JSON"
+        end = time.monotonic() + within
+        result = Result()
+        while page:
+            root = self.base.partition("/v1/")[0]
+            answer = _call(root + page if page.startswith("/v1/") else self.base + page)
+            if answer["resultType"] == "NOT_READY":
+                if time.monotonic() > end:
+                    _call(f"{self.base}/operations/{operation}/cancel", method="POST")
+                    raise TimeoutError(f"no answer within {within:g} s: {sql}")
+                time.sleep(0.02)
+            result.job = answer.get("jobID") or result.job
+            data = answer.get("results") or {}
+            result.columns = [c["name"] for c in data.get("columns", [])] or result.columns
+            result.rows += [tuple(r["fields"]) for r in data.get("data", [])]
+            page = answer.get("nextResultUri")
+        return result
+
+    def query(self, sql: str, within: float = 180.0) -> list[tuple]:
+        return self.execute(sql, within).rows
+
+    def submit(self, sql: str) -> str:
+        """Id of the job that the statement started."""
+        result = self.execute(sql)
+        if not result.job:
+            raise FlinkError(f"no job was started by: {sql}")
+        return result.job
+
+    def insert(self, sql: str, within: float = 180.0) -> dict:
+        """Until the job has finished."""
+        return self.cluster.wait(self.submit(sql), within)
+
+    def close(self) -> None:
+        _call(self.base, method="DELETE")
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+
+def sql_client_script(cluster: Cluster, script: Path, *args: str) -> None:
+    """Writes a program that opens Flink's own SQL client on this cluster."""
+    client = cluster.home / "bin" / "sql-client.sh"
+    lines = ["#!/bin/sh", *(f"export {k}='{v}'" for k, v in cluster.env.items())]
+    lines.append(" ".join([f"exec '{client}'", *(f"'{a}'" for a in args), '"$@"']))
+    script.write_text("\n".join(lines) + "\n")
+    os.chmod(script, 0o755)

@@ -1,0 +1,93 @@
+"""The real service, as a child process."""
+
+import json
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from . import paths
+from .process import Process, eventually
+
+READY = re.compile(r"^lance-gateway \S+ ready: (?P<where>.*)$", re.MULTILINE)
+
+
+class Gateway:
+    """Starts on free ports; `config` is what a configuration file holds."""
+
+    def __init__(
+        self,
+        work: Path,
+        warehouse: str | Path | None = None,
+        config: dict | None = None,
+        listen: tuple[str, ...] = ("127.0.0.1:0",),
+        env: dict[str, str] | None = None,
+        outlive: bool = False,
+    ):
+        self.work = Path(work)
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.warehouse = warehouse or self.work / "warehouse"
+        self.config = config
+        self.listen = listen
+        self.env = env or {}
+        self.outlive = outlive
+        self.process: Process | None = None
+        self.address = ""  # HOST:PORT
+        self.admin = ""
+
+    def start(self, within: float = 20.0) -> "Gateway":
+        argv: list = [paths.gateway_binary(), "--warehouse", str(self.warehouse), "--admin-listen", "127.0.0.1:0"]
+        for address in self.listen:
+            argv += ["--listen", address]
+        if self.config is not None:
+            file = self.work / "gateway.yaml"
+            file.write_text(json.dumps(self.config))  # every JSON document is a YAML document
+            argv += ["--config", file]
+        self.process = Process(argv, self.work / "gateway.log", env=self.env, outlive=self.outlive)
+
+        def ready():
+            self.process.check_alive()
+            return READY.search(self.process.stdout())
+
+        where = eventually(ready, within, "the ready line of the gateway")["where"]
+        places = dict(place.strip().split(" ", 1) for place in where.split(","))
+        self.address = places["grpc"]
+        self.admin = places["admin"]
+        # A restart comes back where clients look for it.
+        self.listen = (self.address, *(a for a in self.listen if a.startswith("unix:")))
+        return self
+
+    @property
+    def uri(self) -> str:
+        return f"grpc://{self.address}"
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def rss(self) -> int:
+        return self.process.rss()
+
+    def admin_get(self, path: str) -> tuple[int, str]:
+        """Status and body of the admin port."""
+        try:
+            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=5) as r:
+                return r.status, r.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+
+    def stop(self, within: float = 30.0) -> int:
+        return self.process.terminate(within)
+
+    def kill(self) -> int:
+        return self.process.kill()
+
+    def restart(self) -> "Gateway":
+        """Again, on the same ports and the same warehouse."""
+        return self.start()
+
+    def __enter__(self) -> "Gateway":
+        return self if self.process else self.start()
+
+    def __exit__(self, *_) -> None:
+        self.process.terminate()

@@ -1,0 +1,160 @@
+"""The doors of the gateway from Python: pyarrow.flight for rows, gRPC for decisions."""
+
+import importlib
+import json
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+import grpc
+import pyarrow as pa
+import pyarrow.flight as flight
+from google.rpc import error_details_pb2, status_pb2
+from grpc_tools import protoc
+
+from . import paths
+
+
+def _generate() -> None:
+    """Python code for proto/, made anew so that it is always that of this checkout."""
+    out = tempfile.mkdtemp(prefix="lance-gateway-proto-")
+    sources = sorted(str(p) for p in (paths.ROOT / "proto").rglob("*.proto"))
+    well_known = Path(protoc.__file__).parent / "_proto"
+    includes = [f"-I{paths.ROOT / 'proto'}", f"-I{well_known}"]
+    code = protoc.main(["protoc", *includes, f"--python_out={out}", f"--grpc_python_out={out}", *sources])
+    if code != 0:
+        raise RuntimeError("the protocol does not compile")
+    sys.path.insert(0, out)
+
+
+_generate()
+scan_pb2 = importlib.import_module("lancegateway.v1.scan_pb2")
+status_service_pb2 = importlib.import_module("lancegateway.v1.status_service_pb2")
+table_pb2 = importlib.import_module("lancegateway.v1.table_pb2")
+tables_pb2 = importlib.import_module("lancegateway.v1.table_service_pb2")
+write_pb2 = importlib.import_module("lancegateway.v1.write_service_pb2")
+_status_grpc = importlib.import_module("lancegateway.v1.status_service_pb2_grpc")
+_tables_grpc = importlib.import_module("lancegateway.v1.table_service_pb2_grpc")
+_write_grpc = importlib.import_module("lancegateway.v1.write_service_pb2_grpc")
+
+
+def reason(error: BaseException) -> str:
+    """The reason in the error's google.rpc.ErrorInfo."""
+    if isinstance(error, grpc.RpcError):
+        trailers = dict(error.trailing_metadata() or ())
+        packed = trailers.get("grpc-status-details-bin", b"")
+    else:
+        packed = getattr(error, "extra_info", None) or b""
+    for detail in status_pb2.Status.FromString(packed).details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            return info.reason
+    raise AssertionError(f"an error without a reason: {error!r}")
+
+
+def table(name: str) -> table_pb2.Table:
+    """A table by name; dots part the namespaces."""
+    return table_pb2.Table(name=table_pb2.TableName(parts=name.split(".")))
+
+
+def command(name: str, **more: object) -> flight.FlightDescriptor:
+    """A scan as people send it: JSON."""
+    return flight.FlightDescriptor.for_command(json.dumps({"table": {"name": {"parts": name.split(".")}}, **more}))
+
+
+def schema_message(schema: pa.Schema) -> bytes:
+    """An encapsulated Arrow IPC schema message."""
+    return schema.serialize().to_pybytes()
+
+
+class Client:
+    """All doors of one gateway."""
+
+    def __init__(self, address: str):
+        self.flight = flight.connect(f"grpc://{address}")
+        self.channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
+        self.tables = _tables_grpc.TableServiceStub(self.channel)
+        self.writes = _write_grpc.WriteServiceStub(self.channel)
+        self.status = _status_grpc.StatusServiceStub(self.channel)
+
+    def close(self) -> None:
+        self.flight.close()
+        self.channel.close()
+
+    # Rows in.
+
+    def put(self, name: str, rows: pa.Table, chunk: int | None = None) -> write_pb2.PutAck:
+        """An ad-hoc DoPut by PATH."""
+        return self.put_to(flight.FlightDescriptor.for_path(*name.split(".")), rows, chunk)
+
+    def put_to(self, descriptor: flight.FlightDescriptor, rows: pa.Table, chunk: int | None = None) -> write_pb2.PutAck:
+        return write_pb2.PutAck.FromString(self._do_put(descriptor, rows, chunk)[-1])
+
+    def stage(self, write: bytes, rows: pa.Table, chunk: int | None = None) -> bytes:
+        """What was staged, opaque."""
+        staging = write_pb2.PutCommand(stage=write_pb2.StageRequest(write=write))
+        descriptor = flight.FlightDescriptor.for_command(staging.SerializeToString())
+        last = write_pb2.StageAck.FromString(self._do_put(descriptor, rows, chunk)[-1])
+        assert last.done and last.num_rows == rows.num_rows == last.num_durable_rows, last
+        return last.staged
+
+    def _do_put(self, descriptor: flight.FlightDescriptor, rows: pa.Table, chunk: int | None) -> list[bytes]:
+        writer, reader = self.flight.do_put(descriptor, rows.schema)
+        try:
+            writer.write_table(rows, chunk)
+            writer.done_writing()
+            acks = []
+            while (ack := reader.read()) is not None:
+                acks.append(ack.to_pybytes())
+        finally:
+            writer.close()
+        return acks
+
+    # Writing once.
+
+    def begin(self, name: str, schema: pa.Schema | None = None, **more: object) -> write_pb2.BeginWriteResponse:
+        request = write_pb2.BeginWriteRequest(
+            request_id=str(uuid.uuid4()),
+            table=table(name),
+            schema=schema_message(schema) if schema else b"",
+            create=tables_pb2.CreateOptions() if schema else None,
+            **more,
+        )
+        return self.writes.BeginWrite(request)
+
+    def prepare(self, epoch: str, seq: int, write: bytes, *staged: bytes) -> bytes:
+        """The committable."""
+        commit = write_pb2.CommitId(epoch=epoch, seq=seq)
+        return self.writes.PrepareCommit(
+            write_pb2.PrepareCommitRequest(id=commit, write=write, staged=staged)
+        ).committable
+
+    def commit(self, committable: bytes) -> write_pb2.CommitResponse:
+        return self.writes.Commit(write_pb2.CommitRequest(committable=committable))
+
+    # Rows out.
+
+    def plan(self, name: str, **more: object) -> flight.FlightInfo:
+        return self.flight.get_flight_info(command(name, **more))
+
+    def read(self, info: flight.FlightInfo) -> pa.Table:
+        """All splits of a plan."""
+        parts = [self.flight.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints]
+        return pa.concat_tables(parts) if parts else info.schema.empty_table()
+
+    def scan(self, name: str, **more: object) -> pa.Table:
+        return self.read(self.plan(name, **more))
+
+    # Decisions.
+
+    def count(self, name: str, sql: str | None = None) -> int:
+        filter_ = table_pb2.Filter(sql=sql) if sql else None
+        return self.tables.CountRows(tables_pb2.CountRowsRequest(table=table(name), filter=filter_)).num_rows
+
+    def versions(self, name: str) -> list[tables_pb2.TableVersion]:
+        """Newest first."""
+        return list(self.tables.ListVersions(tables_pb2.ListVersionsRequest(table=table(name))).versions)
+
+    def describe(self, name: str) -> tables_pb2.DescribeTableResponse:
+        return self.tables.DescribeTable(tables_pb2.DescribeTableRequest(table=table(name)))

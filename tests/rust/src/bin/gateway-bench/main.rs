@@ -1,0 +1,100 @@
+//! Measures a running gateway beside Lance in this process, on the same files, alternately, in one run. `make bench` calls it.
+//!
+//! Prints one JSON object: the seconds of each run of each side.
+
+mod first;
+mod put;
+mod scan;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use clap::{Parser, Subcommand};
+use lance::dataset::WriteParams;
+use lance_gateway_client::{Client, ClientOptions};
+use serde_json::Value;
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+#[derive(Debug, Parser)]
+struct Args {
+    /// Where the gateway is.
+    #[arg(long)]
+    uri: String,
+    /// Its warehouse, a local folder.
+    #[arg(long)]
+    warehouse: String,
+    /// Measured runs of each side; one more before them is not counted.
+    #[arg(long, default_value_t = 7)]
+    runs: usize,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Drains a table: DoGet beside a scan in process.
+    Scan {
+        table: String,
+        /// A second way to the same gateway, measured alternately, too.
+        #[arg(long)]
+        also: Option<String>,
+        /// Rows of a batch in process; the gateway keeps to its configuration.
+        #[arg(long, default_value_t = 65_536)]
+        batch_rows: usize,
+    },
+    /// Writes a file of Arrow batches, held in memory, as a new table: DoPut beside a write in process.
+    Put {
+        /// Arrow IPC file.
+        file: String,
+    },
+    /// Opens a table and reads its first batch.
+    First { table: String },
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(measured) => {
+            println!("{measured}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("gateway-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<Value> {
+    let client = connect(&args.uri).await?;
+    match &args.what {
+        What::Scan { table, also, batch_rows } => {
+            let also = match also {
+                Some(uri) => Some(connect(uri).await?),
+                None => None,
+            };
+            scan::measure(&args, client, also, table, *batch_rows).await
+        }
+        What::Put { file } => put::measure(&args, client, file).await,
+        What::First { table } => first::measure(&args, client, table).await,
+    }
+}
+
+async fn connect(uri: &str) -> Result<Client> {
+    Ok(Client::connect(uri, ClientOptions::default()).await?)
+}
+
+fn path_of(args: &Args, table: &str) -> String {
+    format!("{}/{table}.lance", args.warehouse)
+}
+
+/// As the gateway writes by default.
+fn write_params() -> Result<WriteParams> {
+    Ok(WriteParams {
+        max_rows_per_file: 1_000_000,
+        data_storage_version: Some(FromStr::from_str("2.2")?),
+        ..WriteParams::default()
+    })
+}
