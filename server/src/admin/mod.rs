@@ -1,6 +1,5 @@
 //! The admin port: `/live`, `/ready` and `/metrics` over HTTP/1.
 
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
 

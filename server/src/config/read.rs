@@ -30,14 +30,12 @@ impl fmt::Display for Problem {
 }
 
 /// A value as it was found.
-#[derive(Debug, Clone)]
 pub(super) enum Raw {
     Text(String),
     Yaml(Yaml),
 }
 
-/// A value and where it stands.
-#[derive(Debug, Clone)]
+/// A value and where it stands. Without Debug: it may be a secret.
 pub(super) struct Found {
     pub(super) place: String,
     pub(super) raw: Raw,
@@ -47,7 +45,6 @@ pub(super) struct Found {
 pub(super) type Source = HashMap<String, Found>;
 
 /// Reads typed values.
-#[derive(Debug)]
 pub(super) struct Reader<'a> {
     /// The strongest first.
     sources: &'a [Source],

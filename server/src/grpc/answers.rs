@@ -1,6 +1,5 @@
 //! Answers of mutating calls that the lake cannot recognise as repeats: a table that is dropped keeps no memory of who dropped it.
 
-use std::future::Future;
 
 use bytes::Bytes;
 use lance_gateway_proto::Reason;

@@ -5,8 +5,6 @@ mod status_service;
 mod table_service;
 mod write_service;
 
-use std::future::Future;
-
 use lance_gateway_proto::v1::status_service_server::StatusServiceServer;
 use lance_gateway_proto::v1::table_service_server::TableServiceServer;
 use lance_gateway_proto::v1::write_service_server::WriteServiceServer;
@@ -23,17 +21,17 @@ use write_service::WriteApi;
 type Answer<T> = Result<Response<T>, Status>;
 
 /// `TableService`.
-pub fn tables(gateway: &Gateway) -> TableServiceServer<impl lance_gateway_proto::v1::table_service_server::TableService> {
+pub fn tables(gateway: &Gateway) -> TableServiceServer<TableApi> {
     TableServiceServer::new(TableApi::new(gateway.clone())).max_decoding_message_size(max_message(gateway))
 }
 
 /// `WriteService`.
-pub fn writes(gateway: &Gateway) -> WriteServiceServer<impl lance_gateway_proto::v1::write_service_server::WriteService> {
+pub fn writes(gateway: &Gateway) -> WriteServiceServer<WriteApi> {
     WriteServiceServer::new(WriteApi::new(gateway.clone())).max_decoding_message_size(max_message(gateway))
 }
 
 /// `StatusService`.
-pub fn statuses(gateway: &Gateway) -> StatusServiceServer<impl lance_gateway_proto::v1::status_service_server::StatusService> {
+pub fn statuses(gateway: &Gateway) -> StatusServiceServer<StatusApi> {
     StatusServiceServer::new(StatusApi::new(gateway.clone()))
 }
 
@@ -42,7 +40,7 @@ fn max_message(gateway: &Gateway) -> usize {
 }
 
 /// Runs what must not be cut in the middle when its caller goes away. A drain waits for it.
-async fn to_its_end<T, F>(gateway: &Gateway, work: F) -> Result<T, Status>
+pub(crate) async fn to_its_end<T, F>(gateway: &Gateway, work: F) -> Result<T, Status>
 where
     F: Future<Output = Result<T, Status>> + Send + 'static,
     T: Send + 'static,

@@ -1,6 +1,5 @@
 //! What belongs to one call: its id, and what came of it. Reachable from everywhere below the handler without being passed.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 

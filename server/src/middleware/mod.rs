@@ -9,7 +9,6 @@ mod panics;
 mod trailers;
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::pin::Pin;
 
 use tonic::body::Body;

@@ -1,6 +1,5 @@
 //! Accepted connections of all listeners as one stream, bounded in number.
 
-use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;

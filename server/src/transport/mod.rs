@@ -4,7 +4,6 @@ mod connection;
 mod health;
 mod listener;
 
-use std::future::Future;
 
 use futures::Stream;
 use tonic::service::Routes;

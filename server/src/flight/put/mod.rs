@@ -1,0 +1,155 @@
+//! DoPut: rows to staged files, and for an ad-hoc put on to a version.
+
+mod acks;
+mod source;
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use lance_gateway_lake::{self as lake, CommitId, CommitState, ErrorKind, Lake, StageProgress, Staged, WriteMode};
+use lance_gateway_proto::v1::put_command::Kind;
+use lance_gateway_proto::{Reason, v1};
+use prost::Message as _;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+use tonic::Status;
+use tonic::body::Body;
+
+use super::descriptor::put_command;
+use super::queue::queue;
+use crate::admission::Permit;
+use crate::convert;
+use crate::grpc::to_its_end;
+use crate::middleware::context;
+use crate::state::Gateway;
+use crate::status::{from_lake, reason_of, status};
+use crate::telemetry::CommitOutcome;
+use acks::Acks;
+use source::{Source, Taken};
+
+/// Answers a DoPut. Dropping the answer ends the put, unless it commits already.
+pub(super) fn put(gateway: Gateway, body: Body) -> Result<Acks, Status> {
+    let permit = gateway.admission.put()?;
+    let source = Source::new(body, &gateway.config.write);
+    let (progress, acked) = watch::channel(StageProgress::default());
+    let put = Put { gateway, source, _permit: permit };
+    let task = AbortOnDropHandle::new(context::spawn(put.run(progress)));
+    Ok(Acks::new(task, acked))
+}
+
+struct Put {
+    gateway: Gateway,
+    source: Source,
+    _permit: Permit,
+}
+
+impl Put {
+    /// The `app_metadata` of the last answer.
+    async fn run(mut self, progress: watch::Sender<StageProgress>) -> Result<Bytes, Status> {
+        let (descriptor, schema) = self.source.open().await?;
+        match put_command(&descriptor)? {
+            Kind::Stage(request) => self.stage(request, progress).await.map(|ack| ack.encode_to_vec().into()),
+            Kind::Put(request) => {
+                // The only answer of an ad-hoc put is its version.
+                drop(progress);
+                self.put(request, schema).await.map(|ack| ack.encode_to_vec().into())
+            }
+        }
+    }
+
+    async fn stage(
+        &mut self,
+        request: v1::StageRequest,
+        progress: watch::Sender<StageProgress>,
+    ) -> Result<v1::StageAck, Status> {
+        let last = progress.subscribe();
+        let (staged, _) = self.rows(&request.write, request.max_rows_per_file, progress).await?;
+        let num_bytes = last.borrow().num_bytes;
+        let num_rows = staged.num_rows;
+        Ok(v1::StageAck { num_rows, num_bytes, num_durable_rows: num_rows, staged: staged.staged, done: true })
+    }
+
+    async fn put(&mut self, request: v1::PutRequest, schema: SchemaRef) -> Result<v1::PutAck, Status> {
+        let table = convert::table_id(request.table)?;
+        let mode = convert::write_mode(request.mode)?;
+        let create = request.create.map(convert::create_options);
+        let given = convert::request_id(&request.request_id)?;
+        let request_id = if given.is_empty() { uuid::Uuid::new_v4().to_string() } else { given.clone() };
+        let id = CommitId { epoch: request_id.clone(), seq: 1 };
+        if !given.is_empty()
+            && let Some(version) = self.finished(&table, &id).await?
+        {
+            // The rows are there. They are read once more for the same answer, and written nowhere.
+            let taken = self.source.count().await?;
+            return Ok(v1::PutAck { version, num_rows: taken.rows, num_bytes: taken.bytes });
+        }
+
+        let lake = self.gateway.lake.clone();
+        let begin = async move {
+            // One put is one run: it replaces the rows once.
+            lake.begin_write(&table, Some(schema), create.as_ref(), mode, &request_id, &request_id).await.map_err(from_lake)
+        };
+        let begun = to_its_end(&self.gateway, begin).await?;
+        let unwatched = watch::Sender::new(StageProgress::default());
+        let (staged, taken) = self.rows(&begun.write, request.max_rows_per_file, unwatched).await?;
+        let version = if staged.staged.is_empty() && mode == WriteMode::Append {
+            begun.version
+        } else {
+            self.commit(id, begun.write, staged).await?
+        };
+        Ok(v1::PutAck { version, num_rows: taken.rows, num_bytes: taken.bytes })
+    }
+
+    /// The version of a put that an earlier call has finished.
+    async fn finished(&self, table: &lake::TableId, id: &CommitId) -> Result<Option<u64>, Status> {
+        match self.gateway.lake.get_commit(table, id).await {
+            Ok(CommitState::Committed(version)) => Ok(Some(version)),
+            Ok(CommitState::NotCommitted) => Ok(None),
+            Ok(CommitState::Aborted) => Err(status(Reason::CommitAborted, "the put with this request_id was aborted")),
+            Err(error) if error.kind() == ErrorKind::TableNotFound => Ok(None),
+            Err(error) => Err(from_lake(error)),
+        }
+    }
+
+    async fn commit(&self, id: CommitId, write: Bytes, staged: Staged) -> Result<u64, Status> {
+        let (lake, metrics) = (self.gateway.lake.clone(), Arc::clone(&self.gateway.metrics));
+        let commit = async move {
+            let result = prepare_and_commit(&lake, id, &write, staged).await;
+            metrics.commit(match &result {
+                Ok(committed) if committed.already_committed => CommitOutcome::Repeated,
+                Ok(_) => CommitOutcome::Committed,
+                Err(error) => CommitOutcome::Failed(reason_of(error.kind())),
+            });
+            result.map_err(from_lake)
+        };
+        to_its_end(&self.gateway, commit).await.map(|committed| committed.version)
+    }
+
+    /// Stages the rows that come. Nothing is left behind if the client or the lake fails.
+    async fn rows(
+        &mut self,
+        write: &[u8],
+        max_rows_per_file: u64,
+        progress: watch::Sender<StageProgress>,
+    ) -> Result<(Staged, Taken), Status> {
+        let (sender, receiver) = queue(self.gateway.config.write.queue_bytes.as_usize());
+        // A sender that disappeared is no end of the rows.
+        let batches = receiver.map(|batch| batch.map_err(|_| lake::Error::internal("the put ended before its rows did")));
+        let max_rows = (max_rows_per_file > 0).then(|| convert::saturating(max_rows_per_file));
+        let lake = self.gateway.lake.clone();
+        let staging = async {
+            lake.stage(write, max_rows, batches.boxed(), progress).await.map_err(from_lake)
+        };
+        let (taken, staged) = futures::future::try_join(self.source.feed(sender), staging).await?;
+        self.gateway.metrics.rows_staged(staged.num_rows);
+        Ok((staged, taken))
+    }
+}
+
+async fn prepare_and_commit(lake: &Lake, id: CommitId, write: &[u8], staged: Staged) -> lake::Result<lake::Committed> {
+    let staged = if staged.staged.is_empty() { Vec::new() } else { vec![staged.staged] };
+    let prepared = lake.prepare(id, write, &staged, Default::default()).await?;
+    lake.commit(&prepared.committable).await
+}
