@@ -1,0 +1,258 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use arrow_schema::SchemaRef;
+use chrono::{DateTime, Utc};
+use clap::{ArgAction, ArgGroup, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use lance_gateway_client::{ColumnPath, CommitId, VersionSelector};
+
+use crate::{names, sql_type};
+
+/// Tables behind a lance-gateway, for people and scripts.
+///
+/// TABLE is `table`, `namespace.table` or, where the operator allows it, a URI. Results go to stdout, progress and notes to
+/// stderr. Exit code: 0 done, 1 refused or failed, 2 wrong usage.
+#[derive(Debug, Parser)]
+#[command(name = "lgw", version, max_term_width = 100)]
+pub struct Args {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Where the gateway is: grpc://HOST:PORT, grpc+tls://HOST:PORT or grpc+unix:///PATH.
+    #[arg(long, global = true, env = "LANCE_GATEWAY_URI", default_value = "grpc://127.0.0.1:8815")]
+    pub uri: String,
+    /// How results are shown. In a table, long values are cut; json and csv have them whole.
+    #[arg(long, global = true, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+    /// No progress and no notes.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Longest wait for an answer and for the next rows, for example 30s or 5m [default: 60s and 5m].
+    #[arg(long, global = true, value_parser = parse_timeout)]
+    pub timeout: Option<Duration>,
+    /// Certificates (PEM) of the authorities to trust with grpc+tls, instead of the system's.
+    #[arg(long, global = true, env = "LANCE_GATEWAY_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    Table,
+    Json,
+    Csv,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Health, version and limits of the gateway.
+    Status,
+    /// List the tables and namespaces of a namespace.
+    Tables {
+        /// The root if absent.
+        #[arg(value_parser = parse_namespace)]
+        namespace: Option<Namespace>,
+    },
+    /// Create an empty table.
+    #[command(group(ArgGroup::new("columns").required(true).args(["schema", "like"])))]
+    Create {
+        table: String,
+        /// Columns with SQL types, for example 'id BIGINT NOT NULL, embedding FLOAT[50]'.
+        #[arg(long, value_parser = sql_type::parse_schema)]
+        schema: Option<SchemaRef>,
+        /// Columns as in this file (parquet, csv, json lines, arrow).
+        #[arg(long, value_name = "FILE")]
+        like: Option<PathBuf>,
+        /// Columns of the primary key, in order; they must be NOT NULL.
+        #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+        primary_key: Vec<String>,
+    },
+    /// Schema, rows, version, fragments, indexes and bytes of a table.
+    Describe { table: String },
+    /// Delete a table with all its versions.
+    Drop {
+        table: String,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Write files into a table as one version, and print that version.
+    ///
+    /// Columns are matched by name. A value that does not fit the type of its column is an error, and then nothing is written.
+    Put {
+        table: String,
+        /// parquet, csv, json lines or arrow, by their endings.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        #[arg(long, value_enum, default_value_t = PutMode::Append)]
+        mode: PutMode,
+        /// Create the table if it is not there, with the columns of the first file.
+        #[arg(long)]
+        create: bool,
+    },
+    /// Read rows.
+    Scan {
+        table: String,
+        /// Columns in order; `a.b` is a field of a struct column, "a.b" or `a.b` in quotes is a column of that name.
+        #[arg(long, value_name = "COLUMN,...", value_parser = names::parse_columns)]
+        columns: Option<Columns>,
+        /// The WHERE clause of SQL; quote names with backticks.
+        #[arg(long, value_name = "EXPR")]
+        filter: Option<String>,
+        /// At most this many rows.
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+        #[command(flatten)]
+        at: At,
+        /// Write to this file instead: .parquet, .csv, .jsonl, .arrow (file) or .arrows (stream).
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+    },
+    /// Count rows.
+    Count {
+        table: String,
+        /// The WHERE clause of SQL; quote names with backticks.
+        #[arg(long, value_name = "EXPR")]
+        filter: Option<String>,
+        #[command(flatten)]
+        at: At,
+    },
+    /// List the versions that can be read, newest first.
+    Versions {
+        table: String,
+        /// At most this many.
+        #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+        limit: u32,
+    },
+    /// Prepared and finished commits of a table's ledger.
+    Commits {
+        table: String,
+        #[command(subcommand)]
+        action: Option<CommitAction>,
+    },
+    /// Print the completions of a shell.
+    Completions { shell: Shell },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CommitAction {
+    /// All commits that the table knows, newest first.
+    List,
+    /// What the table knows of one commit.
+    Show {
+        /// EPOCH:SEQ
+        id: CommitId,
+    },
+    /// Fence a commit that is not finished, so that it can never become visible.
+    Abort {
+        /// EPOCH:SEQ
+        id: CommitId,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PutMode {
+    Append,
+    Overwrite,
+}
+
+/// Which version is read.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+pub struct At {
+    /// This version.
+    #[arg(long, value_name = "N", action = ArgAction::Set)]
+    version: Option<u64>,
+    /// The newest version that is not younger: 2026-01-31, '2026-01-31 12:00:00' (UTC) or RFC 3339.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    as_of: Option<DateTime<Utc>>,
+    /// The version with this tag.
+    #[arg(long, value_name = "NAME")]
+    tag: Option<String>,
+}
+
+impl At {
+    pub fn selector(&self) -> VersionSelector {
+        match (self.version, self.as_of, &self.tag) {
+            (Some(version), _, _) => VersionSelector::Version(version),
+            (_, Some(time), _) => VersionSelector::AsOf(time),
+            (_, _, Some(tag)) => VersionSelector::Tag(tag.clone()),
+            (None, None, None) => VersionSelector::Latest,
+        }
+    }
+}
+
+/// A list in one argument; clap would take a plain `Vec` for a repeated one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns(pub Vec<ColumnPath>);
+
+/// The parts of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespace(pub Vec<String>);
+
+fn parse_namespace(text: &str) -> Result<Namespace, String> {
+    Ok(Namespace(text.split('.').map(str::to_owned).collect()))
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    // A bare number is what most tools take for seconds.
+    let time = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => humantime::parse_duration(text).map_err(|e| e.to_string())?,
+    };
+    match time.is_zero() {
+        true => Err("it must be above zero".to_owned()),
+        false => Ok(time),
+    }
+}
+
+fn parse_time(text: &str) -> Result<DateTime<Utc>, String> {
+    arrow_cast::parse::string_to_datetime(&Utc, text).map_err(|_| {
+        format!("{text:?} is no time; use 2026-01-31, '2026-01-31 12:00:00' (UTC) or 2026-01-31T12:00:00+02:00")
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_time_has_utc_unless_it_says_otherwise() {
+        let expected = DateTime::parse_from_rfc3339("2026-01-31T10:00:00Z").unwrap();
+        assert_eq!(parse_time("2026-01-31 10:00:00").unwrap(), expected);
+        assert_eq!(parse_time("2026-01-31T12:00:00+02:00").unwrap(), expected);
+        assert_eq!(parse_time("2026-01-31").unwrap().to_rfc3339(), "2026-01-31T00:00:00+00:00");
+        assert!(parse_time("yesterday").is_err());
+    }
+
+    #[test]
+    fn a_timeout_is_in_seconds_or_has_a_unit() {
+        assert_eq!(parse_timeout("30").unwrap(), parse_timeout("30s").unwrap());
+        assert_eq!(parse_timeout("2m").unwrap(), Duration::from_secs(120));
+        assert!(parse_timeout("0").is_err() && parse_timeout("soon").is_err());
+    }
+
+    #[test]
+    fn a_read_is_of_one_version() {
+        assert!(Args::try_parse_from(["lgw", "scan", "t", "--version", "3", "--tag", "x"]).is_err());
+        let args = Args::try_parse_from(["lgw", "count", "t", "--version", "3"]).unwrap();
+        let Command::Count { at, .. } = args.command else { panic!("not count") };
+        assert_eq!(at.selector(), VersionSelector::Version(3));
+    }
+}

@@ -1,0 +1,84 @@
+//! What each command does.
+
+mod commits;
+mod put;
+mod scan;
+mod status;
+mod tables;
+
+use std::fs;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use clap::CommandFactory;
+use lance_gateway_client::{Client, ClientOptions, TlsOptions};
+
+use crate::args::{Args, Command, Global};
+use crate::console::Console;
+use crate::failure::{Failure, Result};
+
+pub async fn run(args: &Args, console: &Console) -> Result<()> {
+    let global = &args.global;
+    match &args.command {
+        Command::Status => status::status(&connect(global).await?, global, console).await,
+        Command::Tables { namespace } => tables::list(&connect(global).await?, namespace.as_ref(), console).await,
+        Command::Create { table, schema, like, primary_key } => {
+            let schema = tables::schema_to_create(schema.as_ref(), like.as_deref())?;
+            tables::create(&connect(global).await?, table, &schema, primary_key, console).await
+        }
+        Command::Describe { table } => tables::describe(&connect(global).await?, table, console).await,
+        Command::Drop { table, yes } => {
+            if !yes && !console.confirm(&format!("Delete table {table} with all its versions?"))? {
+                return Err(Failure::local("nothing was deleted"));
+            }
+            tables::drop(&connect(global).await?, table, console).await
+        }
+        Command::Put { table, files, mode, create } => {
+            let sources = put::open(files)?;
+            put::put(&connect(global).await?, table, &sources, *mode, *create, console).await
+        }
+        Command::Scan { table, columns, filter, limit, at, to } => {
+            let client = connect(global).await?;
+            let mut scan = client.scan(table.as_str()).version(at.selector());
+            if let Some(columns) = columns {
+                scan = scan.columns(columns.0.iter().cloned());
+            }
+            if let Some(filter) = filter {
+                scan = scan.filter(filter.as_str());
+            }
+            if let Some(limit) = limit {
+                scan = scan.limit(*limit);
+            }
+            scan::scan(scan, to.as_deref(), console).await
+        }
+        Command::Count { table, filter, at } => {
+            scan::count(&connect(global).await?, table, filter.as_deref(), at, console).await
+        }
+        Command::Versions { table, limit } => tables::versions(&connect(global).await?, table, *limit, console).await,
+        Command::Commits { table, action } => {
+            commits::run(&connect(global).await?, table, action.as_ref(), console).await
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(*shell, &mut Args::command(), "lgw", &mut console.results());
+            Ok(())
+        }
+    }
+}
+
+async fn connect(global: &Global) -> Result<Client> {
+    let mut options = ClientOptions::default();
+    if let Some(timeout) = global.timeout {
+        options.connect_timeout = options.connect_timeout.min(timeout);
+        options.request_timeout = timeout;
+        options.stream_idle_timeout = timeout;
+    }
+    if let Some(ca) = &global.ca {
+        let pem = fs::read(ca).map_err(|e| Failure::local(format!("{}: {e}", ca.display())))?;
+        options.tls = TlsOptions { ca_pem: Some(pem), ..TlsOptions::default() };
+    }
+    Ok(Client::connect(&global.uri, options).await?)
+}
+
+/// A time to the second, for people and programs alike.
+fn time(time: Option<DateTime<Utc>>) -> Option<String> {
+    Some(time?.to_rfc3339_opts(SecondsFormat::Secs, true))
+}

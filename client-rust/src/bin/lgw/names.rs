@@ -1,0 +1,69 @@
+//! Lists of columns as people type them.
+
+use lance_gateway_client::ColumnPath;
+use sqlparser::dialect::GenericDialect;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
+
+use crate::args::Columns;
+
+/// Columns between commas. A dot outside quotes goes down into a struct; quotes (`` ` `` or `"`) make anything a name.
+pub fn parse_columns(text: &str) -> Result<Columns, String> {
+    if text.trim().is_empty() {
+        return Ok(Columns(Vec::new()));
+    }
+    // Words such as `user-id` are no identifiers of SQL but fine as they stand.
+    if !text.contains(['`', '"']) {
+        return text.split(',').map(plain).collect::<Result<_, _>>().map(Columns);
+    }
+    let wrong = |e| format!("{text:?} is no list of columns: {e}");
+    let mut parser = Parser::new(&GenericDialect {}).try_with_sql(text).map_err(wrong)?;
+    let columns = parser
+        .parse_comma_separated(|parser| {
+            let mut names = vec![parser.parse_identifier()?.value];
+            while parser.consume_token(&Token::Period) {
+                names.push(parser.parse_identifier()?.value);
+            }
+            Ok(ColumnPath::new(names))
+        })
+        .map_err(wrong)?;
+    parser.expect_token(&Token::EOF).map_err(wrong)?;
+    Ok(Columns(columns))
+}
+
+fn plain(column: &str) -> Result<ColumnPath, String> {
+    let names: Vec<&str> = column.trim().split('.').collect();
+    match names.iter().any(|name| name.is_empty()) {
+        true => Err(format!("{column:?} is no column")),
+        false => Ok(ColumnPath::new(names)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn columns(text: &str) -> Vec<Vec<String>> {
+        parse_columns(text).unwrap().0.iter().map(|column| column.names().to_vec()).collect()
+    }
+
+    #[test]
+    fn plain_names_need_no_quotes() {
+        assert_eq!(columns("a, PartyAbbrev,user-id,select"), [["a"], ["PartyAbbrev"], ["user-id"], ["select"]]);
+        assert_eq!(columns("s.x"), [["s", "x"]]);
+        assert!(columns("").is_empty());
+    }
+
+    #[test]
+    fn quotes_make_anything_a_name() {
+        assert_eq!(columns(r#"`a.b`,"c,d",`e`.`f g`"#), [vec!["a.b"], vec!["c,d"], vec!["e", "f g"]]);
+    }
+
+    #[test]
+    fn what_is_no_list_is_told() {
+        for wrong in ["a,,b", "a.", "`a", "`a` b"] {
+            assert!(parse_columns(wrong).is_err(), "{wrong}");
+        }
+    }
+}
