@@ -34,6 +34,11 @@ def as_json(done: subprocess.CompletedProcess):
     return json.loads(done.stdout)
 
 
+def as_rows(done: subprocess.CompletedProcess) -> list[dict]:
+    """Rows are JSON lines, so that a stream of them can be read as it comes."""
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def test_status_tells_health_version_and_limits(lgw):
     status = as_json(lgw("status", "--output", "json"))
     assert status["state"] == "serving"
@@ -77,12 +82,12 @@ def test_put_appends_and_overwrites_and_prints_its_version(lgw, client, name, tm
 def test_scan_filters_projects_limits_and_reads_old_versions_in_every_output(lgw, client, name):
     first = client.put(name, numbers(0, 10)).version
     client.put(name, numbers(10, 20))
-    rows = as_json(lgw("--output", "json", "scan", name, "--filter", "id >= 8", "--limit", "2", "--columns", "word"))
+    rows = as_rows(lgw("--output", "json", "scan", name, "--filter", "id >= 8", "--limit", "2", "--columns", "word"))
     assert rows == [{"word": "w8"}, {"word": "w9"}]
     read = list(csv.DictReader(io.StringIO(lgw("--output", "csv", "scan", name, "--version", first).stdout)))
     assert [int(r["id"]) for r in read] == list(range(10))
     assert "w3" in lgw("scan", name, "--limit", "5").stdout
-    assert as_json(lgw("--output", "json", "scan", name, "--limit", "0")) == []
+    assert as_rows(lgw("--output", "json", "scan", name, "--limit", "0")) == []
 
 
 def test_count_versions_and_commits(lgw, client, name):
@@ -99,7 +104,7 @@ def test_count_versions_and_commits(lgw, client, name):
 def test_results_go_to_stdout_and_notes_to_stderr(lgw, client, name):
     client.put(name, numbers(0, 10))
     done = lgw("--output", "json", "scan", name)
-    assert len(as_json(done)) == 10
+    assert as_rows(done) == numbers(0, 10).to_pylist()
     assert done.stderr != ""
     assert lgw("--output", "json", "--quiet", "scan", name).stderr == ""
 
@@ -135,7 +140,7 @@ def test_a_file_with_a_value_that_does_not_fit_changes_nothing(lgw, client, name
     file = tmp_path / "rows.csv"
     file.write_text("id,word\n7,ok\nseven,bad\n")
     done = lgw("put", name, file, ok=False)
-    assert done.returncode == 1 and "id" in done.stderr
+    assert done.returncode == 1 and "rows.csv" in done.stderr and "seven" in done.stderr
     assert client.count(name) == 3
 
 

@@ -76,6 +76,13 @@ class Gateway:
         except urllib.error.HTTPError as e:
             return e.code, e.read().decode()
 
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum over the samples that carry the labels."""
+        _, page = self.admin_get("/metrics")
+        wanted = [f'{k}="{v}"' for k, v in labels.items()]
+        samples = [line for line in page.splitlines() if re.match(rf"{name}[{{ ]", line)]
+        return sum(float(s.rsplit(" ", 1)[1]) for s in samples if all(w in s for w in wanted))
+
     def stop(self, within: float = 30.0) -> int:
         return self.process.terminate(within)
 

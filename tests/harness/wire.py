@@ -39,13 +39,27 @@ _tables_grpc = importlib.import_module("lancegateway.v1.table_service_pb2_grpc")
 _write_grpc = importlib.import_module("lancegateway.v1.write_service_pb2_grpc")
 
 
+class _Details(flight.ClientMiddleware):
+    """Keeps the error details of Flight calls: pyarrow gives them on with some kinds of errors only."""
+
+    last = b""
+
+    def received_headers(self, headers: dict) -> None:
+        for value in headers.get("grpc-status-details-bin", ()):
+            _Details.last = value
+
+
+class _DetailsFactory(flight.ClientMiddlewareFactory):
+    def start_call(self, info: flight.CallInfo) -> flight.ClientMiddleware:
+        return _Details()
+
+
 def reason(error: BaseException) -> str:
-    """The reason in the error's google.rpc.ErrorInfo."""
+    """The reason in the google.rpc.ErrorInfo of an error that was met just now."""
     if isinstance(error, grpc.RpcError):
-        trailers = dict(error.trailing_metadata() or ())
-        packed = trailers.get("grpc-status-details-bin", b"")
+        packed = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
     else:
-        packed = getattr(error, "extra_info", None) or b""
+        packed, _Details.last = _Details.last, b""
     for detail in status_pb2.Status.FromString(packed).details:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info):
@@ -72,7 +86,7 @@ class Client:
     """All doors of one gateway."""
 
     def __init__(self, address: str):
-        self.flight = flight.connect(f"grpc://{address}")
+        self.flight = flight.connect(f"grpc://{address}", middleware=[_DetailsFactory()])
         self.channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
         self.tables = _tables_grpc.TableServiceStub(self.channel)
         self.writes = _write_grpc.WriteServiceStub(self.channel)
