@@ -1,6 +1,5 @@
 //! Batches of a file under the schema of a table: columns by name, types widened, nothing lost.
 
-use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
@@ -50,7 +49,7 @@ impl Fit {
     }
 }
 
-fn wrong(column: &str, what: &dyn std::fmt::Display) -> ArrowError {
+fn wrong(column: &str, what: impl std::fmt::Display) -> ArrowError {
     ArrowError::SchemaError(format!("column {column:?}: {what}"))
 }
 
