@@ -104,6 +104,8 @@ fn is_finer(a: &TimeUnit, b: &TimeUnit) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
+    use std::sync::Arc;
+
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float32Type, Float64Type, Int8Type};
     use arrow_array::{ArrayRef, Int64Array, ListArray, StringArray, TimestampMillisecondArray};
