@@ -98,6 +98,11 @@ fn address(uri: &str) -> Result<(String, bool)> {
 }
 
 fn tls_config(options: &TlsOptions) -> Result<ClientTlsConfig> {
+    // Another library of the program may bring a second provider, and then rustls chooses none. A provider that is installed
+    // already stays.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        rustls::crypto::ring::default_provider().install_default().ok();
+    }
     let mut config = ClientTlsConfig::new();
     config = match &options.ca_pem {
         Some(pem) => config.ca_certificate(Certificate::from_pem(pem)),

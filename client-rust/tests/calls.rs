@@ -178,17 +178,6 @@ async fn a_port_where_nobody_listens_is_an_error_at_once() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_made_again() {
-    let gateway = FakeGateway::start().await;
-    let client = gateway.client().await;
-    client.status().await.unwrap();
-    let uri = gateway.uri.clone();
-    drop(gateway);
-    let error = client.status().await.unwrap_err();
-    assert_eq!((error.kind(), error.is_retriable()), (ErrorKind::Unavailable, true), "{error} at {uri}");
-}
-
-#[tokio::test]
 async fn a_unix_socket_serves_calls_too() {
     let dir = tempfile::tempdir().unwrap();
     let gateway = FakeGateway::start_on_socket(&dir.path().join("gateway.sock")).await;
