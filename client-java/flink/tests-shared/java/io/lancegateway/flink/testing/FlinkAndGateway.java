@@ -20,11 +20,10 @@ import org.apache.flink.types.Row;
 import org.apache.flink.util.CloseableIterator;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** A Flink cluster in this process, and a real gateway beside it. */
-@EnabledIfEnvironmentVariable(named = GatewayProcess.BINARY, matches = ".+")
+@NeedsGateway
 public abstract class FlinkAndGateway {
 
     @RegisterExtension
