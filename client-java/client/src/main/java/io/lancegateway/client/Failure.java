@@ -150,9 +150,10 @@ final class Failure {
                 : new RetriableException(reason, requestId, text, cause);
     }
 
-    /** What to throw, when a commit may have happened. */
+    /** What to throw, when a commit may have happened, whatever failed last. */
     CommitStateUnknownException toUnknownCommit(String doing) {
-        return new CommitStateUnknownException(reason, requestId, text(doing), cause);
+        return new CommitStateUnknownException(
+                Reason.COMMIT_STATE_UNKNOWN, requestId, text(doing), cause);
     }
 
     private String text(String doing) {

@@ -1,0 +1,256 @@
+package io.lancegateway.flink;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.lancegateway.client.LanceGatewayException;
+import io.lancegateway.client.Reason;
+import io.lancegateway.flink.testing.FlinkAndGateway;
+import io.lancegateway.proto.v1.TableVersion;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** INSERT through SQL. */
+class WriteITCase extends FlinkAndGateway {
+
+    private static final String COLUMNS = "id BIGINT, name STRING";
+
+    private static StreamTableEnvironment env(String mode, int parallelism) {
+        return mode.equals("batch") ? batch(parallelism) : streaming(parallelism);
+    }
+
+    private static void numbers(StreamTableEnvironment env, String name, long from, long to) {
+        env.executeSql(
+                String.format(
+                        "CREATE TEMPORARY TABLE %s (n BIGINT) WITH ('connector'='datagen',"
+                                + " 'number-of-rows'='%d', 'fields.n.kind'='sequence',"
+                                + " 'fields.n.start'='%d', 'fields.n.end'='%d')",
+                        name, to - from + 1, from, to));
+    }
+
+    private static List<String> operations(String table) {
+        return versions(table).stream().map(TableVersion::getOperation).collect(Collectors.toList());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"streaming", "batch"})
+    void twoWritersCreateATableOnceAndALaterJobAppends(String mode) throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = env(mode, 2);
+        declare(env, table, COLUMNS);
+        numbers(env, "six", 1, 6);
+        numbers(env, "three", 7, 9);
+
+        insert(env, "INSERT INTO " + table + " SELECT n, CAST(n AS STRING) FROM six");
+        assertThat(count(table)).isEqualTo(6);
+        insert(env, "INSERT INTO " + table + " SELECT n, CAST(n AS STRING) FROM three");
+
+        assertThat(count(table)).isEqualTo(9);
+        assertThat(operations(table)).endsWith("Append", "Append").hasSize(3);
+        assertThat(operations(table).subList(1, 3)).doesNotContain("Overwrite");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"streaming", "batch"})
+    void aJobThatEndsBeforeItsFirstCheckpointCommitsItsRows(String mode) throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = env(mode, 1);
+        env.getConfig().set("execution.checkpointing.interval", "10 min");
+        declare(env, table, COLUMNS);
+        numbers(env, "ten", 1, 10);
+
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM ten");
+
+        assertThat(count(table)).isEqualTo(10);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"streaming", "batch"})
+    void aJobWithoutCheckpointsCommitsAtItsEnd(String mode) throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = env(mode, 2);
+        declare(env, table, COLUMNS);
+        numbers(env, "ten", 1, 10);
+
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM ten");
+
+        assertThat(count(table)).isEqualTo(10);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"streaming", "batch"})
+    void aJobWithoutRowsMakesNoVersion(String mode) throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = env(mode, 2);
+        declare(env, table, COLUMNS);
+        numbers(env, "ten", 1, 10);
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM ten");
+        List<String> before = operations(table);
+
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM ten WHERE n > 10");
+
+        assertThat(operations(table)).isEqualTo(before);
+    }
+
+    @Test
+    void aJobWithoutRowsCreatesNoTable() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, COLUMNS);
+        numbers(env, "ten", 1, 10);
+
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM ten WHERE n > 10");
+
+        assertThatThrownBy(() -> count(table))
+                .isInstanceOfSatisfying(
+                        LanceGatewayException.class,
+                        e -> assertThat(e.reason()).isEqualTo(Reason.TABLE_NOT_FOUND));
+    }
+
+    @Test
+    void insertOverwriteReplacesTheRowsOnce() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(2);
+        declare(env, table, COLUMNS);
+        numbers(env, "ten", 1, 10);
+        numbers(env, "four", 11, 14);
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM ten");
+
+        insert(env, "INSERT OVERWRITE " + table + " SELECT n, 'y' FROM four");
+
+        assertThat(query(env, "SELECT id FROM " + table))
+                .containsExactly("+I[11]", "+I[12]", "+I[13]", "+I[14]");
+    }
+
+    @Test
+    void insertOverwriteWithoutRowsEmptiesTheTable() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(2);
+        declare(env, table, COLUMNS);
+        numbers(env, "ten", 1, 10);
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM ten");
+
+        insert(env, "INSERT OVERWRITE " + table + " SELECT n, 'y' FROM ten WHERE n > 10");
+
+        assertThat(count(table)).isZero();
+    }
+
+    @Test
+    void insertOverwriteCanChangeTheColumns() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, COLUMNS);
+        numbers(env, "ten", 1, 10);
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM ten");
+        declareAs(env, "other", table, "id BIGINT, score DOUBLE");
+
+        insert(env, "INSERT OVERWRITE other SELECT n, n / 2.0 FROM ten WHERE n < 3");
+
+        assertThat(query(env, "SELECT * FROM other")).containsExactly("+I[1, 0.5]", "+I[2, 1.0]");
+    }
+
+    @Test
+    void anOverwritingStreamReplacesOnceAndThenAppends() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = streaming(2);
+        declare(env, table, COLUMNS);
+        numbers(env, "ten", 1, 10);
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM ten");
+        env.getConfig().set("execution.checkpointing.interval", "50 ms");
+        env.executeSql(
+                "CREATE TEMPORARY TABLE slow (n BIGINT) WITH ('connector'='datagen',"
+                        + " 'rows-per-second'='40', 'fields.n.kind'='sequence',"
+                        + " 'fields.n.start'='100', 'fields.n.end'='139')");
+        declareAs(env, "replaced", table, COLUMNS, "'write.mode'='overwrite'");
+
+        insert(env, "INSERT INTO replaced SELECT n, 'y' FROM slow");
+
+        assertThat(count(table)).isEqualTo(40);
+        assertThat(operations(table).stream().filter("Overwrite"::equals))
+                .hasSizeLessThanOrEqualTo(2);
+    }
+
+    @Test
+    void eachCheckpointMakesOneVersionWhateverTheParallelism() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = streaming(3);
+        declare(env, table, COLUMNS);
+        numbers(env, "numbers", 1, 300_000);
+
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM numbers");
+
+        assertThat(count(table)).isEqualTo(300_000);
+        assertThat(operations(table)).hasSize(2);
+    }
+
+    @Test
+    void theJobIsNamedOnTheVersion() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, COLUMNS);
+        numbers(env, "ten", 1, 10);
+
+        JobClient job =
+                env.executeSql("INSERT INTO " + table + " SELECT n, 'x' FROM ten")
+                        .getJobClient()
+                        .get();
+        job.getJobExecutionResult().get();
+
+        List<TableVersion> versions = versions(table);
+        assertThat(versions.get(versions.size() - 1).getPropertiesMap())
+                .containsEntry("flink.job-id", job.getJobID().toHexString());
+    }
+
+    @Test
+    void vectorsOfANewTableHaveTheLengthOfTheFirst() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, "id BIGINT, v ARRAY<FLOAT>");
+        insert(
+                env,
+                "INSERT INTO " + table + " VALUES (1, ARRAY[CAST(0.5 AS FLOAT), CAST(1 AS FLOAT)])");
+
+        assertThatThrownBy(
+                        () ->
+                                insert(
+                                        env,
+                                        "INSERT INTO "
+                                                + table
+                                                + " VALUES (2, ARRAY[CAST(0.5 AS FLOAT)])"))
+                .hasStackTraceContaining(
+                        "row 0 of this writer, column 'v': the vector has 1 elements, the column"
+                                + " takes 2");
+        assertThat(count(table)).isEqualTo(1);
+    }
+
+    @Test
+    void columnsThatAStatementLeavesOutAreNull() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, "id BIGINT, name STRING, score DOUBLE");
+        insert(env, "INSERT INTO " + table + " VALUES (1, 'a', 0.5)");
+        declareAs(env, "narrow", table, "score DOUBLE, id BIGINT");
+
+        insert(env, "INSERT INTO narrow VALUES (1.5, 2)");
+
+        assertThat(query(env, "SELECT * FROM " + table))
+                .containsExactly("+I[1, a, 0.5]", "+I[2, null, 1.5]");
+    }
+
+    @Test
+    void aColumnThatTheTableLacksIsRefused() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, COLUMNS);
+        insert(env, "INSERT INTO " + table + " VALUES (1, 'a')");
+        declareAs(env, "wider", table, "id BIGINT, name STRING, more INT");
+
+        assertThatThrownBy(() -> insert(env, "INSERT INTO wider VALUES (1, 'a', 2)"))
+                .hasStackTraceContaining("column 'more' does not exist in the table");
+    }
+}

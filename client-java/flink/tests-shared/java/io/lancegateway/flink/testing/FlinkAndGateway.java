@@ -1,0 +1,143 @@
+package io.lancegateway.flink.testing;
+
+import io.lancegateway.client.GatewayClient;
+import io.lancegateway.client.Tables;
+import io.lancegateway.proto.v1.CountRowsRequest;
+import io.lancegateway.proto.v1.ListVersionsRequest;
+import io.lancegateway.proto.v1.TableVersion;
+import java.time.ZoneId;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.UUID;
+import org.apache.flink.api.common.RuntimeExecutionMode;
+import org.apache.flink.runtime.testutils.MiniClusterResourceConfiguration;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.table.api.EnvironmentSettings;
+import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
+import org.apache.flink.test.junit5.MiniClusterExtension;
+import org.apache.flink.types.Row;
+import org.apache.flink.util.CloseableIterator;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.extension.RegisterExtension;
+
+/** A Flink cluster in this process, and a real gateway beside it. */
+@NeedsGateway
+public abstract class FlinkAndGateway {
+
+    @RegisterExtension
+    static final MiniClusterExtension FLINK =
+            new MiniClusterExtension(
+                    new MiniClusterResourceConfiguration.Builder()
+                            .setNumberTaskManagers(1)
+                            .setNumberSlotsPerTaskManager(4)
+                            .build());
+
+    private static GatewayProcess gateway;
+    private static GatewayClient client;
+
+    @BeforeAll
+    static void startGateway() {
+        gateway = GatewayProcess.start();
+        client = gateway.connect();
+    }
+
+    @AfterAll
+    static void stopGateway() {
+        client.close();
+        gateway.close();
+    }
+
+    protected static GatewayProcess gateway() {
+        return gateway;
+    }
+
+    protected static GatewayClient client() {
+        return client;
+    }
+
+    /** A name that no other test uses. */
+    protected static String newTable() {
+        return "t_" + UUID.randomUUID().toString().replace('-', '_');
+    }
+
+    protected static StreamTableEnvironment batch(int parallelism) {
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        env.setRuntimeMode(RuntimeExecutionMode.BATCH);
+        env.setParallelism(parallelism);
+        StreamTableEnvironment tables =
+                StreamTableEnvironment.create(
+                        env,
+                        EnvironmentSettings.newInstance()
+                                .inBatchMode()
+                                .build());
+        tables.getConfig().setLocalTimeZone(ZoneId.of("UTC"));
+        return tables;
+    }
+
+    protected static StreamTableEnvironment streaming(int parallelism) {
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        env.setParallelism(parallelism);
+        StreamTableEnvironment tables = StreamTableEnvironment.create(env);
+        tables.getConfig().setLocalTimeZone(ZoneId.of("UTC"));
+        return tables;
+    }
+
+    /** Declares a table of the gateway under its own name. */
+    protected static void declare(
+            StreamTableEnvironment env, String table, String columns, String... options) {
+        declareAs(env, table, table, columns, options);
+    }
+
+    /** Declares a table of the gateway under another name. */
+    protected static void declareAs(
+            StreamTableEnvironment env,
+            String name,
+            String table,
+            String columns,
+            String... options) {
+        StringBuilder with = new StringBuilder("'connector'='lance'");
+        with.append(", 'path'='").append(table).append("'");
+        with.append(", 'gateway.uri'='").append(gateway.uri()).append("'");
+        for (String option : options) {
+            with.append(", ").append(option);
+        }
+        env.executeSql(
+                String.format("CREATE TEMPORARY TABLE %s (%s) WITH (%s)", name, columns, with));
+    }
+
+    /** Runs an INSERT to its end. */
+    protected static void insert(StreamTableEnvironment env, String sql) throws Exception {
+        env.executeSql(sql).await();
+    }
+
+    /** All rows of a query, as text, sorted. */
+    protected static List<String> query(StreamTableEnvironment env, String sql) throws Exception {
+        List<String> rows = new ArrayList<>();
+        try (CloseableIterator<Row> found = env.executeSql(sql).collect()) {
+            found.forEachRemaining(row -> rows.add(row.toString()));
+        }
+        rows.sort(null);
+        return rows;
+    }
+
+    protected static long count(String table) {
+        return client.countRows(
+                        CountRowsRequest.newBuilder().setTable(Tables.named(table)).build())
+                .getNumRows();
+    }
+
+    /** The history of a table, oldest first. */
+    protected static List<TableVersion> versions(String table) {
+        List<TableVersion> versions =
+                new ArrayList<>(
+                        client.listVersions(
+                                        ListVersionsRequest.newBuilder()
+                                                .setTable(Tables.named(table))
+                                                .build())
+                                .getVersionsList());
+        Collections.reverse(versions);
+        return versions;
+    }
+}
