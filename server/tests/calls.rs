@@ -53,12 +53,14 @@ impl Held {
     }
 
     async fn end(self) -> Result<Response<ListTablesResponse>, Status> {
-        self.finish.send(()).unwrap();
-        self.result().await
+        let Self { finish, answer } = self;
+        finish.send(()).unwrap();
+        soon("the answer of the held call", answer).await.unwrap()
     }
 
     async fn result(self) -> Result<Response<ListTablesResponse>, Status> {
-        soon("the answer of the held call", self.answer).await.unwrap()
+        let Self { finish: _held, answer } = self;
+        soon("the answer of the held call", answer).await.unwrap()
     }
 }
 

@@ -1,3 +1,4 @@
+use std::result::Result;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};

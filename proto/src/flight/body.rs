@@ -57,6 +57,13 @@ impl Frames {
     }
 }
 
+impl From<Bytes> for Frames {
+    /// A piece of a message that was cut already.
+    fn from(piece: Bytes) -> Self {
+        Self { len: piece.len(), parts: VecDeque::from([piece]) }
+    }
+}
+
 impl From<Message> for Frames {
     fn from(message: Message) -> Self {
         let small =

@@ -58,6 +58,10 @@ where
                 if self.response {
                     return Poll::Ready(Err(Error::Transport("the stream ended without a status".into())));
                 }
+                // A reset without an error looks like an end, but the client has not said that this was all.
+                if !self.body.is_end_stream() {
+                    return Poll::Ready(Err(Error::Transport("the stream was given up".into())));
+                }
                 break;
             };
             let frame = frame.map_err(|e| {

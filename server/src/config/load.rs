@@ -164,7 +164,7 @@ fn flatten(prefix: &str, value: &Yaml, file: &str, source: &mut Source, problems
         };
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         let place = format!("{file}: {key}");
-        if let Some(spec) = table::all().find(|spec| spec.key() == key) {
+        if table::all().any(|spec| spec.key() == key) {
             if source.insert(key, Found { place: place.clone(), raw: Raw::Yaml(value.clone()) }).is_some() {
                 problems.push(Problem::new(place, "stands twice in the file"));
             }

@@ -67,7 +67,10 @@ fn flight_info(
     if bytes > max_bytes {
         return Err(status(
             Reason::InvalidArgument,
-            format!("the {} tickets of the scan take {bytes} bytes, above {max_bytes}; ask for fewer splits", plan.splits.len()),
+            format!(
+                "the {} tickets of the scan take {bytes} bytes, above {max_bytes}; ask for fewer splits",
+                plan.splits.len()
+            ),
         ));
     }
     let endpoint = plan.splits.iter().map(|split| endpoint(&common, split)).collect();
@@ -122,8 +125,9 @@ fn listed_namespace(criteria: &Criteria) -> Result<Vec<String>, Status> {
     let parts = if expression.first() == Some(&b'{') {
         decode_command::<v1::ListTablesRequest>("ListTablesRequest", expression).map_err(from_flight)?.namespace
     } else {
-        let name = std::str::from_utf8(expression)
-            .map_err(|_| status(Reason::InvalidArgument, "the criteria must be empty, the name of a namespace, or json"))?;
+        let name = std::str::from_utf8(expression).map_err(|_| {
+            status(Reason::InvalidArgument, "the criteria must be empty, the name of a namespace, or json")
+        })?;
         vec![name.to_owned()]
     };
     convert::namespace(parts)
@@ -164,8 +168,7 @@ impl FlightService for FlightApi {
             let (lake, namespace) = (lake.clone(), Arc::clone(&namespace));
             async move {
                 let Some(token) = token else { return Ok(None) };
-                let (names, next) =
-                    lake.list_tables(&namespace, token.as_deref(), page).await.map_err(from_lake)?;
+                let (names, next) = lake.list_tables(&namespace, token.as_deref(), page).await.map_err(from_lake)?;
                 Ok::<_, Status>(Some((stream::iter(names.into_iter().map(Ok)), next.map(Some))))
             }
         });

@@ -13,15 +13,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use bytes::Bytes;
-use futures::{Stream, StreamExt as _};
+use futures::Stream;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use lance_gateway_proto::Reason;
 use lance_gateway_proto::flight::{Frames, GrpcBody};
+use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
-use tonic::{Code, Status};
 use tower::Service;
 
 use crate::state::Gateway;
@@ -96,6 +95,10 @@ fn idle(what: &str, after: Duration, option: &str) -> Status {
 }
 
 /// Waits for the client for at most so long.
-async fn within<T>(limit: Duration, future: impl Future<Output = T>, late: impl FnOnce() -> Status) -> Result<T, Status> {
+async fn within<T>(
+    limit: Duration,
+    future: impl Future<Output = T>,
+    late: impl FnOnce() -> Status,
+) -> Result<T, Status> {
     tokio::time::timeout(limit, future).await.map_err(|_| late())
 }

@@ -91,30 +91,30 @@ impl Sending {
     }
 
     async fn all(&mut self) -> Result<(), Failure> {
-        let schema = self.encoder.schema_message(None, Bytes::new());
-        self.send(schema).await?;
-        while let Some(batch) = self.scan.next().await {
+        let Self { scan, encoder, sender, stall, metrics, .. } = self;
+        send(sender, *stall, encoder.schema_message(None, Bytes::new())).await?;
+        while let Some(batch) = scan.next().await {
             let batch = batch.map_err(|e| Failure::Scan(from_lake(e)))?;
-            let messages = self.encoder.encode(&batch, Bytes::new()).map_err(|e| Failure::Scan(from_flight(e)))?;
+            let messages = encoder.encode(&batch, Bytes::new()).map_err(|e| Failure::Scan(from_flight(e)))?;
             for message in messages {
-                self.send(message).await?;
+                send(sender, *stall, message).await?;
             }
-            self.metrics.rows_scanned(batch.num_rows() as u64);
+            metrics.rows_scanned(batch.num_rows() as u64);
         }
-        Ok(self.sender.drained(self.stall).await?)
+        Ok(sender.drained(*stall).await?)
     }
+}
 
-    async fn send(&self, message: Message) -> Result<(), Stalled> {
-        let mut frames = Frames::from(message);
-        while let Some(mut part) = frames.pop() {
-            while !part.is_empty() {
-                let piece = part.split_to(part.len().min(PIECE_BYTES));
-                let bytes = piece.len();
-                self.sender.send(piece, bytes, Some(self.stall)).await?;
-            }
+async fn send(to: &Sender<Bytes, Status>, stall: Duration, message: Message) -> Result<(), Stalled> {
+    let mut frames = Frames::from(message);
+    while let Some(mut part) = frames.pop() {
+        while !part.is_empty() {
+            let piece = part.split_to(part.len().min(PIECE_BYTES));
+            let bytes = piece.len();
+            to.send(piece, bytes, Some(stall)).await?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Pieces of messages, for the socket.

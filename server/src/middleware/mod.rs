@@ -13,7 +13,7 @@ use std::pin::Pin;
 
 use tonic::body::Body;
 use tower::layer::util::{Identity, Stack};
-use tower::{Layer, Service, ServiceBuilder};
+use tower::{Service, ServiceBuilder};
 
 pub use method::{Class, Method};
 

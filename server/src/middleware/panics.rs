@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use lance_gateway_proto::Reason;
 use tonic::body::Body;
 use tower::{Layer, Service};

@@ -149,10 +149,8 @@ async fn a_batch_of_64_mib_in_one_message_is_taken_and_a_larger_one_is_refused()
         assert_eq!(rows.len(), 1);
         let second = rows.into_iter().next().unwrap().into_flight_data();
         let messages = stream::iter([first, second].map(Ok));
-        let answer: Result<Vec<_>, _> = soon("the put", async {
-            stock(&gateway).await.do_put(messages).await?.try_collect().await
-        })
-        .await;
+        let answer: Result<Vec<_>, _> =
+            soon("the put", async { stock(&gateway).await.do_put(messages).await?.try_collect().await }).await;
         if fits {
             assert_eq!(v1::PutAck::decode(answer.unwrap()[0].app_metadata.clone()).unwrap().num_rows, 64);
         } else {

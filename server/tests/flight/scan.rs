@@ -15,7 +15,10 @@ async fn the_stock_client_reads_back_what_it_put_by_path() {
     put(&gateway, path(&["words"]), std::slice::from_ref(&batch)).await;
     let plan = info(&gateway, path(&["words"])).await.unwrap();
     assert_eq!(plan.total_records, 20_000);
-    assert!(plan.endpoint.iter().all(|endpoint| endpoint.location.is_empty()), "an endpoint is read where it was planned");
+    assert!(
+        plan.endpoint.iter().all(|endpoint| endpoint.location.is_empty()),
+        "an endpoint is read where it was planned"
+    );
     let told = v1::ScanPlan::decode(plan.app_metadata).unwrap();
     assert_eq!(told.num_rows, 20_000);
     assert_eq!(rows(&gateway, path(&["words"])).await.unwrap(), batch);
@@ -40,7 +43,8 @@ async fn a_json_command_projects_filters_and_limits() {
     let gateway = Gateway::start_with(LISTEN, &[]).await;
     put(&gateway, path(&["t"]), &[batch(0, 1000, 5)]).await;
     let table = r#""table":{"name":{"parts":["t"]}}"#;
-    let projected = format!(r#"{{{table},"projection":{{"columns":[{{"path":["id"]}}]}},"filter":{{"sql":"id >= 990"}}}}"#);
+    let projected =
+        format!(r#"{{{table},"projection":{{"columns":[{{"path":["id"]}}]}},"filter":{{"sql":"id >= 990"}}}}"#);
     let read = rows(&gateway, json(projected)).await.unwrap();
     assert_eq!(read.num_columns(), 1);
     assert_eq!(ids(&read), (990..1000).collect::<Vec<_>>());
@@ -92,7 +96,8 @@ async fn a_schema_is_told_without_a_scan_and_tables_are_listed() {
 async fn rows_of_8_mib_are_read() {
     let gateway = Gateway::start_with(LISTEN, &[]).await;
     let values: Vec<Vec<u8>> = (0..3_u8).map(|i| vec![i; 8 << 20]).collect();
-    let wide = RecordBatch::try_from_iter([("wide", Arc::new(BinaryArray::from_iter_values(&values)) as ArrayRef)]).unwrap();
+    let wide =
+        RecordBatch::try_from_iter([("wide", Arc::new(BinaryArray::from_iter_values(&values)) as ArrayRef)]).unwrap();
     for row in 0..3 {
         put(&gateway, path(&["wide"]), &[wide.slice(row, 1)]).await;
     }

@@ -80,9 +80,7 @@ async fn twenty_puts_that_send_nothing_are_ended_and_the_next_one_works() {
         let messages = if idle.len() % 2 == 0 {
             messages(path(&["t"]), &batch(0, 0, 5).schema(), ReceiverStream::new(receiver).boxed())
         } else {
-            ReceiverStream::<Result<RecordBatch, FlightError>>::new(receiver)
-                .map_ok(|_| FlightData::default())
-                .boxed()
+            ReceiverStream::<Result<RecordBatch, FlightError>>::new(receiver).map_ok(|_| FlightData::default()).boxed()
         };
         idle.push((sender, stock(&gateway).await.do_put(messages).await.unwrap()));
     }

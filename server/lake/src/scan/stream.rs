@@ -221,7 +221,7 @@ mod tests {
         }
         let error = last.unwrap();
         assert_eq!(error.kind(), ErrorKind::RowTooLarge);
-        assert!(error.message().contains("405") && error.message().contains("300"), "{error}");
+        assert!(error.message().contains("404") && error.message().contains("300"), "{error}");
     }
 
     #[tokio::test]

@@ -505,7 +505,7 @@ async fn rows_of_8_mib_are_read_and_one_above_the_bound_is_an_error_that_names_i
     let strict = Lake::open(LakeOptions { warehouse, scan, ..Default::default() }).await.unwrap();
     let error = read(&strict, &spec("t")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::RowTooLarge);
-    assert!(error.message().contains("8388616") && error.message().contains("4194304"), "{error}");
+    assert!(error.message().contains("8388624") && error.message().contains("4194304"), "{error}");
     let narrow = ScanSpec { projection: Some(vec![vec!["id".into()]]), ..spec("t") };
     assert_eq!(read(&strict, &narrow).await.unwrap().num_rows(), 3);
 }

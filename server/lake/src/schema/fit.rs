@@ -324,6 +324,7 @@ mod tests {
             Fit::new(&wanted, batch.schema(), "2.2").and_then(|fit| fit.apply(&batch))
         };
         assert!(structs(vec![true, false]).is_ok());
-        assert!(structs(vec![true, true]).unwrap_err().message().contains("'s.x'"));
+        let error = structs(vec![true, true]).unwrap_err();
+        assert!(error.message().contains("'s.x'"), "{error}");
     }
 }

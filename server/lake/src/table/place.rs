@@ -46,7 +46,7 @@ impl Place {
         if scheme == "file" && !authority.is_empty() {
             return refuse("a file URI has no host");
         }
-        let trimmed = path.trim_matches('/');
+        let trimmed = path.strip_prefix('/').unwrap_or(path).trim_end_matches('/');
         let segments: Vec<String> = trimmed.split('/').filter(|_| !trimmed.is_empty()).map(str::to_owned).collect();
         if segments.iter().any(|s| s.is_empty() || s == "." || s == "..") {
             return refuse("an empty segment, '.' and '..' are not allowed");

@@ -25,7 +25,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 type Task = AbortOnDropHandle<Result<Bytes, Status>>;
 
 /// The answers to one DoPut. They are made when the client takes them, so that none wait.
-pub(super) struct Acks(BoxStream<'static, Result<Frames, Status>>);
+pub(in crate::flight) struct Acks(BoxStream<'static, Result<Frames, Status>>);
 
 impl Acks {
     /// Follows `progress`, and ends with what the task ends with.

@@ -79,7 +79,7 @@ impl Put {
         let request_id = if given.is_empty() { uuid::Uuid::new_v4().to_string() } else { given.clone() };
         let id = CommitId { epoch: request_id.clone(), seq: 1 };
         if !given.is_empty()
-            && let Some(version) = self.finished(&table, &id).await?
+            && let Some(version) = finished(&self.gateway.lake, &table, &id).await?
         {
             // The rows are there. They are read once more for the same answer, and written nowhere.
             let taken = self.source.count().await?;
@@ -89,7 +89,9 @@ impl Put {
         let lake = self.gateway.lake.clone();
         let begin = async move {
             // One put is one run: it replaces the rows once.
-            lake.begin_write(&table, Some(schema), create.as_ref(), mode, &request_id, &request_id).await.map_err(from_lake)
+            lake.begin_write(&table, Some(schema), create.as_ref(), mode, &request_id, &request_id)
+                .await
+                .map_err(from_lake)
         };
         let begun = to_its_end(&self.gateway, begin).await?;
         let unwatched = watch::Sender::new(StageProgress::default());
@@ -97,34 +99,9 @@ impl Put {
         let version = if staged.staged.is_empty() && mode == WriteMode::Append {
             begun.version
         } else {
-            self.commit(id, begun.write, staged).await?
+            commit(&self.gateway, id, begun.write, staged).await?
         };
         Ok(v1::PutAck { version, num_rows: taken.rows, num_bytes: taken.bytes })
-    }
-
-    /// The version of a put that an earlier call has finished.
-    async fn finished(&self, table: &lake::TableId, id: &CommitId) -> Result<Option<u64>, Status> {
-        match self.gateway.lake.get_commit(table, id).await {
-            Ok(CommitState::Committed(version)) => Ok(Some(version)),
-            Ok(CommitState::NotCommitted) => Ok(None),
-            Ok(CommitState::Aborted) => Err(status(Reason::CommitAborted, "the put with this request_id was aborted")),
-            Err(error) if error.kind() == ErrorKind::TableNotFound => Ok(None),
-            Err(error) => Err(from_lake(error)),
-        }
-    }
-
-    async fn commit(&self, id: CommitId, write: Bytes, staged: Staged) -> Result<u64, Status> {
-        let (lake, metrics) = (self.gateway.lake.clone(), Arc::clone(&self.gateway.metrics));
-        let commit = async move {
-            let result = prepare_and_commit(&lake, id, &write, staged).await;
-            metrics.commit(match &result {
-                Ok(committed) if committed.already_committed => CommitOutcome::Repeated,
-                Ok(_) => CommitOutcome::Committed,
-                Err(error) => CommitOutcome::Failed(reason_of(error.kind())),
-            });
-            result.map_err(from_lake)
-        };
-        to_its_end(&self.gateway, commit).await.map(|committed| committed.version)
     }
 
     /// Stages the rows that come. Nothing is left behind if the client or the lake fails.
@@ -136,16 +113,40 @@ impl Put {
     ) -> Result<(Staged, Taken), Status> {
         let (sender, receiver) = queue(self.gateway.config.write.queue_bytes.as_usize());
         // A sender that disappeared is no end of the rows.
-        let batches = receiver.map(|batch| batch.map_err(|_| lake::Error::internal("the put ended before its rows did")));
+        let batches =
+            receiver.map(|batch| batch.map_err(|_| lake::Error::internal("the put ended before its rows did")));
         let max_rows = (max_rows_per_file > 0).then(|| convert::saturating(max_rows_per_file));
         let lake = self.gateway.lake.clone();
-        let staging = async {
-            lake.stage(write, max_rows, batches.boxed(), progress).await.map_err(from_lake)
-        };
+        let staging = async { lake.stage(write, max_rows, batches.boxed(), progress).await.map_err(from_lake) };
         let (taken, staged) = futures::future::try_join(self.source.feed(sender), staging).await?;
         self.gateway.metrics.rows_staged(staged.num_rows);
         Ok((staged, taken))
     }
+}
+
+/// The version of a put that an earlier call has finished.
+async fn finished(lake: &Lake, table: &lake::TableId, id: &CommitId) -> Result<Option<u64>, Status> {
+    match lake.get_commit(table, id).await {
+        Ok(CommitState::Committed(version)) => Ok(Some(version)),
+        Ok(CommitState::NotCommitted) => Ok(None),
+        Ok(CommitState::Aborted) => Err(status(Reason::CommitAborted, "the put with this request_id was aborted")),
+        Err(error) if error.kind() == ErrorKind::TableNotFound => Ok(None),
+        Err(error) => Err(from_lake(error)),
+    }
+}
+
+async fn commit(gateway: &Gateway, id: CommitId, write: Bytes, staged: Staged) -> Result<u64, Status> {
+    let (lake, metrics) = (gateway.lake.clone(), Arc::clone(&gateway.metrics));
+    let commit = async move {
+        let result = prepare_and_commit(&lake, id, &write, staged).await;
+        metrics.commit(match &result {
+            Ok(committed) if committed.already_committed => CommitOutcome::Repeated,
+            Ok(_) => CommitOutcome::Committed,
+            Err(error) => CommitOutcome::Failed(reason_of(error.kind())),
+        });
+        result.map_err(from_lake)
+    };
+    to_its_end(gateway, commit).await.map(|committed| committed.version)
 }
 
 async fn prepare_and_commit(lake: &Lake, id: CommitId, write: &[u8], staged: Staged) -> lake::Result<lake::Committed> {

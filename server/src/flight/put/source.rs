@@ -43,14 +43,21 @@ impl Taken {
 impl Source {
     pub(super) fn new(body: Body, config: &WriteConfig) -> Self {
         let max = config.max_message_bytes.as_usize();
-        Self { messages: MessageReader::request(body, max), decoder: Decoder::new(max), idle: config.idle_timeout.get() }
+        Self {
+            messages: MessageReader::request(body, max),
+            decoder: Decoder::new(max),
+            idle: config.idle_timeout.get(),
+        }
     }
 
     /// Reads up to the schema: the first message has the descriptor, and mostly the schema as well.
     pub(super) async fn open(&mut self) -> Result<(FlightDescriptor, SchemaRef), Status> {
         let mut descriptor = None;
         while let Some(decoded) = self.next().await? {
-            let described = descriptor.take().or(decoded.descriptor).ok_or_else(|| invalid("the first message has no descriptor"))?;
+            let described = descriptor
+                .take()
+                .or(decoded.descriptor)
+                .ok_or_else(|| invalid("the first message has no descriptor"))?;
             if let Item::Schema(schema) = decoded.item {
                 return Ok((described, schema));
             }

@@ -50,7 +50,7 @@ impl EncoderFactory for Values {
         options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
-            DataType::Float16 => Box::new(Floats(array.as_primitive::<Float16Type>(), |value| value.into())),
+            DataType::Float16 => Box::new(Floats(array.as_primitive::<Float16Type>(), f32::from)),
             DataType::Float32 => Box::new(Floats(array.as_primitive::<Float32Type>(), |value| value)),
             DataType::Float64 => Box::new(Floats(array.as_primitive::<Float64Type>(), |value| value)),
             DataType::Map(_, _) if !is_text(array.as_map().keys().data_type()) => {

@@ -286,7 +286,8 @@ mod tests {
         let minuses = format!("id {} = 1", "- id ".repeat(1_000));
         let brackets = format!("id = a{}", "[0]".repeat(1_000));
         for text in [parentheses, nots, minuses, brackets] {
-            assert_eq!(refused(&text).kind(), ErrorKind::InvalidArgument, "{}", excerpt(&text));
+            let error = refused(&text);
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{}: {error}", excerpt(&text));
         }
         let chain = vec!["id = 1"; 400].join(" OR ");
         assert!(plan(&chain, &schema(), 128).is_ok());

@@ -35,12 +35,15 @@ public final class StageStream implements AutoCloseable {
 
     private static final String DOING = "DoPut";
 
+    /** How long to wait for the word that a stream is taken on. Not every server gives it early. */
+    private static final Duration TAKE_ON_WAIT = Duration.ofSeconds(1);
+
     private final Connections connections;
     private final GatewayOptions options;
     private final Consumer<StageStream> onEnd;
     private final ManagedChannel channel;
     private final ClientCall<PutMessage, PutResult> call;
-    private long rowsSent;
+    private volatile long rowsSent;
 
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
@@ -116,7 +119,7 @@ public final class StageStream implements AutoCloseable {
         call.sendMessage(first);
         lock.lockInterruptibly();
         try {
-            await(() -> takenOn, options.connectTimeout());
+            await(() -> takenOn, TAKE_ON_WAIT);
             return failure;
         } finally {
             lock.unlock();

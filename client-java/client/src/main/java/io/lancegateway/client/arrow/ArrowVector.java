@@ -9,6 +9,9 @@ public abstract class ArrowVector {
     /** Of {@link #validity}: no value is null. */
     static final int NO_NULLS = -1;
 
+    /** Of {@link #validity}: every value is null. */
+    static final int ALL_NULLS = -2;
+
     final ArrowField field;
     final int length;
     final int nullCount;
@@ -44,7 +47,7 @@ public abstract class ArrowVector {
     }
 
     public final boolean isNull(int index) {
-        return validity != NO_NULLS && !bit(bytes, validity, index);
+        return validity < 0 ? validity == ALL_NULLS : !bit(bytes, validity, index);
     }
 
     /** The array that the positions of this vector point into. Not to be written to. */

@@ -4,6 +4,6 @@ package io.lancegateway.client.arrow;
 public final class NullVector extends ArrowVector {
 
     NullVector(ArrowField field, int length) {
-        super(field, length, length, new byte[(length + 7) >>> 3], 0);
+        super(field, length, length, new byte[0], ALL_NULLS);
     }
 }

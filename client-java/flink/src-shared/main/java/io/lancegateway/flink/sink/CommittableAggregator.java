@@ -93,7 +93,7 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
     @Override
     public void processElement(StreamRecord<CommittableMessage<StagedRows>> element) {
         CommittableMessage<StagedRows> message = element.getValue();
-        newestInputId = Math.max(newestInputId, message.getCheckpointIdOrEOI());
+        newestInputId = Math.max(newestInputId, checkpointId(message));
         if (message instanceof CommittableWithLineage) {
             staged.add(((CommittableWithLineage<StagedRows>) message).getCommittable());
         }
@@ -147,8 +147,7 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
         staged.clear();
         run = run.withCommit();
         newestOutputId = checkpointId;
-        output.collect(
-                new StreamRecord<>(new CommittableSummary<>(0, 1, checkpointId, 1, 1, 0)));
+        output.collect(new StreamRecord<>(oneCommittable(checkpointId)));
         output.collect(
                 new StreamRecord<>(
                         new CommittableWithLineage<>(
@@ -156,6 +155,18 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
                                         prepared.committable(), rows, prepared.sizeInBytes()),
                                 checkpointId,
                                 0)));
+    }
+
+    // What Flink 1.20 and 2.x have in common is deprecated in the latter.
+
+    @SuppressWarnings({"deprecation", "removal"})
+    private static long checkpointId(CommittableMessage<?> message) {
+        return message.getCheckpointIdOrEOI();
+    }
+
+    @SuppressWarnings("deprecation")
+    private static CommittableSummary<Committable> oneCommittable(long checkpointId) {
+        return new CommittableSummary<>(0, 1, checkpointId, 1, 1, 0);
     }
 
     /** What the rows are prepared with: the writers' handle, or one that names the run. */

@@ -12,6 +12,7 @@ import org.apache.flink.metrics.Counter;
 import org.apache.flink.table.data.RowData;
 
 /** Reads the splits that it asks the enumerator for, one at a time. */
+@SuppressWarnings("try") // Flink's close() may be interrupted.
 final class LanceSourceReader
         extends SingleThreadMultiplexSourceReaderBase<
                 RowChunk, RowData, LanceSplit, LanceSourceReader.Progress> {
