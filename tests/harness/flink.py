@@ -194,12 +194,12 @@ class Cluster:
         self.jobmanager = self._spawn("jobmanager.sh")
         self.sqlgateway = self._spawn("sql-gateway.sh")
         self.start_taskmanager()
-        eventually(self._sql_answers, 60, "the SQL gateway")
+        eventually(self._sql_answers, 240, "the SQL gateway")
         return self
 
     def start_taskmanager(self) -> None:
         self.taskmanager = self._spawn("taskmanager.sh")
-        eventually(self._slots, 60, "a TaskManager with free slots")
+        eventually(self._slots, 240, "a TaskManager with free slots")
 
     def kill_taskmanager(self) -> None:
         """kill -9, as a machine that dies."""
@@ -210,14 +210,14 @@ class Cluster:
             process.check_alive()
         try:
             return self.get("/overview")["slots-available"]
-        except OSError:
+        except (OSError, FlinkError):  # it does not listen yet, or elects itself
             return 0
 
     def _sql_answers(self) -> bool:
         self.sqlgateway.check_alive()
         try:
             return bool(_call(f"http://localhost:{self.sql_port}/v1/info"))
-        except OSError:
+        except (OSError, FlinkError):
             return False
 
     def stop(self) -> None:
@@ -247,7 +247,7 @@ class Cluster:
         history = self.get(f"/jobs/{job}/exceptions").get("exceptionHistory", {}).get("entries", [])
         return causes("\n".join(e.get("stacktrace", "") for e in history))
 
-    def wait(self, job: str, within: float = 120.0, state: str = "FINISHED") -> dict:
+    def wait(self, job: str, within: float = 300.0, state: str = "FINISHED") -> dict:
         """Until the job is in that state; any other end is an error with its cause."""
 
         def there():
@@ -271,7 +271,7 @@ class Cluster:
             answer = self.get(f"/jobs/{job}/checkpoints/{trigger}")
             return answer if answer["status"]["id"] == "COMPLETED" else None
 
-        operation = eventually(done, 60, "the checkpoint")["operation"]
+        operation = eventually(done, 120, "the checkpoint")["operation"]
         if "failureCause" in operation:
             raise FlinkError(causes(operation["failureCause"].get("stack-trace", str(operation))))
         return operation["checkpointId"]
@@ -284,7 +284,7 @@ class Cluster:
             answer = self.get(f"/jobs/{job}/savepoints/{trigger}")
             return answer if answer["status"]["id"] == "COMPLETED" else None
 
-        operation = eventually(done, 60, "the savepoint")["operation"]
+        operation = eventually(done, 120, "the savepoint")["operation"]
         if "location" not in operation:
             raise FlinkError(causes(operation["failureCause"].get("stack-trace", str(operation))))
         self.wait(job)
@@ -305,7 +305,7 @@ class Session:
     def set(self, key: str, value: str) -> None:
         self.execute(f"SET '{key}' = '{value}'")
 
-    def execute(self, sql: str, within: float = 180.0) -> Result:
+    def execute(self, sql: str, within: float = 300.0) -> Result:
         """One statement. A query's rows are awaited; an INSERT has only been submitted: see `insert`."""
         operation = _call(f"{self.base}/statements", {"statement": sql})["operationHandle"]
         page = f"/operations/{operation}/result/0?rowFormat=JSON"
@@ -326,7 +326,7 @@ class Session:
             page = answer.get("nextResultUri")
         return result
 
-    def query(self, sql: str, within: float = 180.0) -> list[tuple]:
+    def query(self, sql: str, within: float = 300.0) -> list[tuple]:
         return self.execute(sql, within).rows
 
     def submit(self, sql: str) -> str:
@@ -336,7 +336,7 @@ class Session:
             raise FlinkError(f"no job was started by: {sql}")
         return result.job
 
-    def insert(self, sql: str, within: float = 180.0) -> dict:
+    def insert(self, sql: str, within: float = 300.0) -> dict:
         """Until the job has finished."""
         return self.cluster.wait(self.submit(sql), within)
 
