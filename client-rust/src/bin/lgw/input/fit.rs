@@ -1,6 +1,5 @@
 //! Batches of a file under the schema of a table: columns by name, types widened, nothing lost.
 
-
 use arrow_array::{Array, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Fields, Schema, SchemaRef, TimeUnit};
@@ -104,6 +103,8 @@ fn is_finer(a: &TimeUnit, b: &TimeUnit) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
+    use std::sync::Arc;
+
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float32Type, Float64Type, Int8Type};
     use arrow_array::{ArrayRef, Int64Array, ListArray, StringArray, TimestampMillisecondArray};
