@@ -236,8 +236,9 @@ impl Client {
         Ok(answer.epochs.into_iter().map(EpochCommits::from_wire).collect())
     }
 
-    /// Writes all batches as one version. A repeat with the same request id of a put that is finished answers the same and
-    /// writes nothing; if the outcome is unknown, [`Error::request_id`] is what the repeat must carry.
+    /// Writes all batches as one version. A reply that is lost is looked up in the table's ledger. If the outcome stays
+    /// unknown, [`Error::request_id`] is what a repeat must carry: of a put that is finished it answers the same and writes
+    /// nothing.
     ///
     /// If the stream of batches fails, nothing is written.
     pub async fn put<E: Into<BoxError>>(
@@ -247,8 +248,9 @@ impl Client {
         batches: impl Stream<Item = Result<RecordBatch, E>>,
         options: &PutOptions,
     ) -> Result<PutSummary> {
-        let (command, call) = put_command(&table.into(), options);
-        self.put_once(&call, command, schema, batches).await
+        let table = table.into();
+        let (command, call) = put_command(&table, options);
+        self.put_once(&table, &call, command, schema, batches).await
     }
 
     /// As [`put`](Self::put), with rows that can be had again: the put is repeated until it is done once, a bounded number of
@@ -271,28 +273,47 @@ impl Client {
 
     async fn put_once<E: Into<BoxError>>(
         &self,
+        table: &TableId,
         call: &Call,
         command: Bytes,
         schema: &SchemaRef,
         batches: impl Stream<Item = Result<RecordBatch, E>>,
     ) -> Result<PutSummary> {
         let mut stream = PutStream::open(self, call.clone(), command, schema);
+        let (mut num_rows, mut num_bytes) = (0, 0);
         pin_mut!(batches);
-        while let Some(batch) = batches.next().await {
-            stream.write(&batch.map_err(Error::input)?).await?;
+        let sent = async {
+            while let Some(batch) = batches.next().await {
+                let batch = batch.map_err(Error::input)?;
+                num_rows += batch.num_rows() as u64;
+                num_bytes += batch.get_array_memory_size() as u64;
+                stream.write(&batch).await?;
+            }
+            stream.finish().await
+        };
+        let request_id = call.request_id.clone();
+        match sent.await {
+            Ok(ack) if ack.is_empty() => Err(Error::protocol("the gateway ended the put without a summary")),
+            Ok(ack) => {
+                let ack = v1::PutAck::decode(ack)
+                    .map_err(|e| Error::protocol(format!("the gateway sent no summary of the put: {e}")))?;
+                let v1::PutAck { version, num_rows, num_bytes } = ack;
+                Ok(PutSummary { version, num_rows, num_bytes, request_id })
+            }
+            Err(error) if error.is_outcome_unknown() => match self.get_commit(table, &put_commit(&request_id)).await {
+                Ok(CommitState::Committed(version)) => Ok(PutSummary { version, num_rows, num_bytes, request_id }),
+                // It may still be under way, so "not committed" is not the last word.
+                Ok(CommitState::NotCommitted | CommitState::Aborted) | Err(_) => Err(error),
+            },
+            Err(error) => Err(error),
         }
-        let ack = v1::PutAck::decode(stream.finish().await?)
-            .map_err(|e| Error::protocol(format!("the gateway sent no summary of the put: {e}")))?;
-        match ack.version {
-            0 => Err(Error::protocol("the gateway ended the put without a summary").with_request_id(&call.request_id)),
-            version => Ok(PutSummary {
-                version,
-                num_rows: ack.num_rows,
-                num_bytes: ack.num_bytes,
-                request_id: call.request_id.clone(),
-            }),
-        }
+        .map_err(|error| error.with_request_id(&call.request_id))
     }
+}
+
+/// How the ledger of a table knows a put.
+fn put_commit(request_id: &str) -> CommitId {
+    CommitId { epoch: request_id.to_owned(), seq: 1 }
 }
 
 fn put_command(table: &TableId, options: &PutOptions) -> (Bytes, Call) {

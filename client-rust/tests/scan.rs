@@ -76,7 +76,8 @@ async fn a_limit_of_zero_is_the_schema_and_no_row() {
 #[tokio::test]
 async fn rows_without_columns_are_counted() {
     let (_gateway, client) = gateway(3).await;
-    let rows: Vec<_> = client.scan("t").columns([] as [&str; 0]).plan().await.unwrap().stream().try_collect().await.unwrap();
+    let rows: Vec<_> =
+        client.scan("t").columns([] as [&str; 0]).plan().await.unwrap().stream().try_collect().await.unwrap();
     assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 30);
     assert_eq!(rows[0].num_columns(), 0);
 }

@@ -201,11 +201,22 @@ async fn a_put_writes_all_batches_as_one_version() {
 }
 
 #[tokio::test]
-async fn a_put_that_is_repeated_with_its_request_id_writes_nothing_more() {
+async fn a_put_whose_reply_is_lost_is_found_in_the_ledger() {
+    let gateway = FakeGateway::start().await;
+    let client = gateway.client().await;
+    gateway.fail_next("DoPut", Fault::LoseReply);
+    let put = client.put("t", &schema(), rows(vec![numbers(0..10)]), &create()).await.unwrap();
+    assert_eq!((put.version, put.num_rows, gateway.num_rows("t")), (2, 10, 10));
+    assert_eq!(gateway.calls("DoPut").len(), 1);
+}
+
+#[tokio::test]
+async fn a_put_that_the_ledger_cannot_tell_about_may_be_repeated_with_its_request_id() {
     let gateway = FakeGateway::start().await;
     let client = gateway.client().await;
     let options = PutOptions { request_id: Some(Uuid::new_v4().to_string()), ..create() };
     gateway.fail_next("DoPut", Fault::LoseReply);
+    gateway.fail_next("GetCommit", Fault::Refuse(refusal(Reason::PermissionDenied, "not for you")));
     let error = client.put("t", &schema(), rows(vec![numbers(0..10)]), &options).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     assert_eq!(error.request_id(), options.request_id.as_deref());
@@ -219,6 +230,7 @@ async fn a_put_whose_rows_can_be_had_again_repeats_itself() {
     let client = gateway.client().await;
     gateway.fail_next("DoPut", Fault::Refuse(overloaded(Duration::from_millis(1))));
     gateway.fail_next("DoPut", Fault::LoseReply);
+    gateway.fail_next("GetCommit", Fault::Refuse(refusal(Reason::PermissionDenied, "not for you")));
     let mut sources = 0;
     let batches = || {
         sources += 1;

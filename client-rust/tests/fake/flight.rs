@@ -87,6 +87,9 @@ impl Service {
         }
         let num_rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let version = found.append(batches);
+        let id = (put.request_id.clone(), 1);
+        found.ledger.insert(id.clone(), v1::CommitState::Committed);
+        found.ledger_versions.insert(id, version);
         let ack = v1::PutAck { version, num_rows, num_bytes: 1234 };
         state.puts.insert(put.request_id, ack);
         Ok(ack)

@@ -30,13 +30,21 @@ impl Failure {
         Self::Local(message.into())
     }
 
+    pub fn message(&self) -> String {
+        match self {
+            Self::Client(error) => error.message().to_owned(),
+            Self::Local(message) | Self::Usage(message) => message.clone(),
+            Self::Interrupted => "interrupted".to_owned(),
+        }
+    }
+
     /// Tells the failure on stderr and gives the exit code.
     pub fn report(&self, console: &Console) -> ExitCode {
-        let (message, code) = match self {
-            Self::Interrupted => return ExitCode::from(130),
-            Self::Client(error) => (error.message().to_owned(), 1),
-            Self::Local(message) => (message.clone(), 1),
-            Self::Usage(message) => (message.clone(), 2),
+        let message = self.message();
+        let code = match self {
+            Self::Client(_) | Self::Local(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Interrupted => 130,
         };
         let error = match self {
             Self::Client(error) => Some(error),

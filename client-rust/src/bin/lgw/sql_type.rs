@@ -78,11 +78,10 @@ impl TypeParser<'_> {
     }
 
     fn nullable(&mut self) -> Result<bool, ParserError> {
-        if self.inner.parse_keywords(&[Keyword::NOT, Keyword::NULL]) {
-            return Ok(false);
+        match self.inner.parse_one_of_keywords(&[Keyword::NOT, Keyword::NULL]) {
+            Some(Keyword::NOT) => self.inner.expect_keyword(Keyword::NULL).map(|_| false),
+            _ => Ok(true),
         }
-        self.inner.parse_keyword(Keyword::NULL);
-        Ok(true)
     }
 
     fn data_type(&mut self, depth: usize) -> Result<DataType, ParserError> {

@@ -1,6 +1,5 @@
 //! Batches of a file under the schema of a table: columns by name, types widened, nothing lost.
 
-
 use arrow_array::{Array, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Fields, Schema, SchemaRef, TimeUnit};

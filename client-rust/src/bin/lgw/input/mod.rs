@@ -155,7 +155,7 @@ pub fn stream(
     sources: &[Source],
     target: &SchemaRef,
     position: Arc<AtomicU64>,
-) -> impl Stream<Item = Result<RecordBatch, ReadError>> + use<> {
+) -> impl Stream<Item = Result<RecordBatch, String>> + use<> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
     let (sources, target) = (sources.to_vec(), target.clone());
     position.store(0, Ordering::Relaxed);
@@ -176,13 +176,13 @@ pub fn stream(
             Some(Event::Rows(Err(e))) => Some((Err(e), None)),
             Some(Event::Rows(batch)) => Some((batch, Some(receiver))),
             Some(Event::End) => None,
-            None => Some((Err(ReadError("the reader of the files stopped".to_owned())), None)),
+            None => Some((Err("the reader of the files stopped".to_owned()), None)),
         }
     })
 }
 
 enum Event {
-    Rows(Result<RecordBatch, ReadError>),
+    Rows(Result<RecordBatch, String>),
     End,
 }
 
@@ -190,28 +190,13 @@ fn read(
     source: &Source,
     target: &SchemaRef,
     position: &Arc<AtomicU64>,
-) -> Box<dyn Iterator<Item = Result<RecordBatch, ReadError>>> {
+) -> Box<dyn Iterator<Item = Result<RecordBatch, String>>> {
     let path = source.path.clone();
     match source.batches(target, position) {
         Ok(batches) => {
-            Box::new(batches.map(move |batch| batch.map_err(|e| ReadError(format!("{}: {e}", path.display())))))
+            Box::new(batches.map(move |batch| batch.map_err(|e| format!("{}: {e}", path.display()))))
         }
-        Err(e) => Box::new(std::iter::once(Err(e.into()))),
-    }
-}
-
-/// A file that cannot be read, or does not fit.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ReadError(String);
-
-impl From<Failure> for ReadError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Local(message) | Failure::Usage(message) => Self(message),
-            Failure::Client(error) => Self(error.to_string()),
-            Failure::Interrupted => Self("interrupted".to_owned()),
-        }
+        Err(failure) => Box::new(std::iter::once(Err(failure.message()))),
     }
 }
 

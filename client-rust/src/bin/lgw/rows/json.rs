@@ -4,7 +4,7 @@ use std::io::Write;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrayAccessor, MapArray, PrimitiveArray, RecordBatch};
+use arrow_array::{Array, MapArray, PrimitiveArray, RecordBatch};
 use arrow_json::writer::{Encoder, EncoderFactory, EncoderOptions, LineDelimited, NullableEncoder, make_encoder};
 use arrow_json::{Writer, WriterBuilder};
 use arrow_schema::{ArrowError, DataType, FieldRef};
