@@ -34,9 +34,11 @@ pub(super) async fn get(gateway: Gateway, body: Body) -> Result<Pieces, Status> 
     let permit = gateway.admission.scan()?;
     let scan = gateway.lake.scan(&spec).await.map_err(from_lake)?;
     let encoder = Encoder::new(&scan.schema(), sizes(&gateway, &spec));
-    let (sender, receiver) = queue(gateway.config.scan.send_buffer_bytes.as_usize());
+    let buffer = gateway.config.scan.send_buffer_bytes.as_usize();
+    let (sender, receiver) = queue(buffer);
     let stall = gateway.config.scan.write_stall_timeout.get();
-    let sending = Sending { scan, encoder, sender, stall, metrics: Arc::clone(&gateway.metrics), _permit: permit };
+    let outbox = Outbox { sender, piece: buffer.min(PIECE_BYTES), stall };
+    let sending = Sending { scan, encoder, outbox, metrics: Arc::clone(&gateway.metrics), _permit: permit };
     let task = AbortOnDropHandle::new(context::spawn(sending.run()));
     Ok(Pieces { receiver, _task: task })
 }
@@ -61,8 +63,7 @@ fn sizes(gateway: &Gateway, spec: &SplitSpec) -> EncodeOptions {
 struct Sending {
     scan: ScanStream,
     encoder: Encoder,
-    sender: Sender<Bytes, Status>,
-    stall: Duration,
+    outbox: Outbox,
     metrics: Arc<Metrics>,
     _permit: Permit,
 }
@@ -80,41 +81,51 @@ impl From<Stalled> for Failure {
 
 impl Sending {
     async fn run(mut self) {
-        match self.all().await {
-            Ok(()) => self.sender.finish(),
-            Err(Failure::Scan(status)) => self.sender.fail(status),
+        let ended = self.all().await;
+        let Outbox { sender, stall, .. } = self.outbox;
+        match ended {
+            Ok(()) => sender.finish(),
+            Err(Failure::Scan(status)) => sender.fail(status),
             Err(Failure::Stalled) => {
-                let status = idle("the client took nothing", self.stall, "scan.write-stall-timeout");
-                self.sender.abandon(status);
+                sender.abandon(idle("the client took nothing", stall, "scan.write-stall-timeout"));
             }
         }
     }
 
     async fn all(&mut self) -> Result<(), Failure> {
-        let Self { scan, encoder, sender, stall, metrics, .. } = self;
-        send(sender, *stall, encoder.schema_message(None, Bytes::new())).await?;
+        let Self { scan, encoder, outbox, metrics, .. } = self;
+        outbox.send(encoder.schema_message(None, Bytes::new())).await?;
         while let Some(batch) = scan.next().await {
             let batch = batch.map_err(|e| Failure::Scan(from_lake(e)))?;
             let messages = encoder.encode(&batch, Bytes::new()).map_err(|e| Failure::Scan(from_flight(e)))?;
             for message in messages {
-                send(sender, *stall, message).await?;
+                outbox.send(message).await?;
             }
             metrics.rows_scanned(batch.num_rows() as u64);
         }
-        Ok(sender.drained(*stall).await?)
+        Ok(outbox.sender.drained(outbox.stall).await?)
     }
 }
 
-async fn send(to: &Sender<Bytes, Status>, stall: Duration, message: Message) -> Result<(), Stalled> {
-    let mut frames = Frames::from(message);
-    while let Some(mut part) = frames.pop() {
-        while !part.is_empty() {
-            let piece = part.split_to(part.len().min(PIECE_BYTES));
-            let bytes = piece.len();
-            to.send(piece, bytes, Some(stall)).await?;
+/// Cuts messages into pieces that the client must take in time.
+struct Outbox {
+    sender: Sender<Bytes, Status>,
+    piece: usize,
+    stall: Duration,
+}
+
+impl Outbox {
+    async fn send(&self, message: Message) -> Result<(), Stalled> {
+        let mut frames = Frames::from(message);
+        while let Some(mut part) = frames.pop() {
+            while !part.is_empty() {
+                let piece = part.split_to(part.len().min(self.piece));
+                let bytes = piece.len();
+                self.sender.send(piece, bytes, Some(self.stall)).await?;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Pieces of messages, for the socket.
