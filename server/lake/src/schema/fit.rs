@@ -58,11 +58,6 @@ impl Fit {
         Arc::ptr_eq(&self.source, schema) || self.source == *schema
     }
 
-    /// The schema of the results, with the names of Lance.
-    pub(crate) fn target(&self) -> SchemaRef {
-        self.target.clone()
-    }
-
     /// Brings a batch into the schema of the write.
     pub(crate) fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut arrays = Vec::with_capacity(self.columns.len());
