@@ -39,6 +39,9 @@ final class Connections {
     /** Connections that are kept for the next stream. */
     private static final int MAX_IDLE = 8;
 
+    /** A connection without a call is closed after this, and opened again when needed. */
+    private static final long IDLE_SECONDS = 60;
+
     private static final int MAX_THREADS = 4;
     private static final long CLOSE_SECONDS = 5;
     private static final String USER_AGENT = "lance-gateway-java";
@@ -100,6 +103,10 @@ final class Connections {
 
     GatewayOptions options() {
         return options;
+    }
+
+    synchronized boolean isClosed() {
+        return closed;
     }
 
     /** For calls without a stream. */
@@ -174,6 +181,8 @@ final class Connections {
                 .userAgent(USER_AGENT)
                 // Retries keep what was sent in memory; we repeat what may be repeated ourselves.
                 .disableRetry()
+                .disableServiceConfigLookUp()
+                .idleTimeout(IDLE_SECONDS, TimeUnit.SECONDS)
                 .maxInboundMessageSize(options.maxMessageBytes())
                 .flowControlWindow(options.flowControlWindowBytes())
                 .keepAliveTime(options.keepAlive().toMillis(), TimeUnit.MILLISECONDS)

@@ -1,6 +1,7 @@
 package io.lancegateway.client;
 
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Objects;
 
 /** Where the gateway is, and the bounds that a client keeps to. Immutable. */
@@ -120,12 +121,12 @@ public final class GatewayOptions {
     @Override
     public boolean equals(Object other) {
         return other instanceof GatewayOptions
-                && java.util.Arrays.equals(all(), ((GatewayOptions) other).all());
+                && Arrays.equals(all(), ((GatewayOptions) other).all());
     }
 
     @Override
     public int hashCode() {
-        return java.util.Arrays.hashCode(all());
+        return Arrays.hashCode(all());
     }
 
     private static Duration positive(String name, Duration value) {
@@ -151,7 +152,7 @@ public final class GatewayOptions {
         private Duration commitTimeout = Duration.ofMinutes(2);
         private Duration streamIdleTimeout = Duration.ofMinutes(10);
         private Duration keepAlive = Duration.ofSeconds(30);
-        private int maxAttempts = 6;
+        private int maxAttempts = 8;
         private Duration initialBackoff = Duration.ofMillis(100);
         private Duration maxBackoff = Duration.ofSeconds(5);
         private int maxMessageBytes = 64 << 20;
@@ -198,7 +199,7 @@ public final class GatewayOptions {
             return this;
         }
 
-        /** How often a call is tried that may be tried again. Default 6. */
+        /** How often a call is tried that may be tried again. Default 8. */
         public Builder maxAttempts(int value) {
             this.maxAttempts = value;
             return this;

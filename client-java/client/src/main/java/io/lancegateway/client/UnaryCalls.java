@@ -53,7 +53,10 @@ final class UnaryCalls {
                 failure = Failure.of(e.getStatus(), e.getTrailers());
             }
             mayBeCommitted |= isCommit && leavesOpen(failure, sent);
-            boolean again = failure.retry() != Retry.NEVER && attempt < maxAttempts;
+            boolean again =
+                    failure.retry() != Retry.NEVER
+                            && attempt < maxAttempts
+                            && !connections.isClosed();
             if (!again || !waitUntil(backoff.nextNanos(failure.retryDelay()), end)) {
                 String doing = method.getBareMethodName();
                 throw mayBeCommitted && failure.reason() != Reason.COMMIT_ABORTED

@@ -7,10 +7,11 @@ import com.google.protobuf.ByteString;
 import io.lancegateway.client.arrow.ArrowBatch;
 import io.lancegateway.client.arrow.ArrowBatchBuilder;
 import io.lancegateway.client.arrow.ArrowField;
+import io.lancegateway.client.arrow.ArrowJava;
 import io.lancegateway.client.arrow.ArrowSchema;
-import io.lancegateway.client.arrow.ArrowType;
 import io.lancegateway.client.arrow.BinaryBuilder;
 import io.lancegateway.client.arrow.BinaryVector;
+import io.lancegateway.client.arrow.Copy;
 import io.lancegateway.client.arrow.FixedWidthVector;
 import io.lancegateway.proto.v1.BeginWriteRequest;
 import io.lancegateway.proto.v1.Call;
@@ -39,7 +40,19 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.UUID;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.memory.RootAllocator;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.compare.VectorEqualsVisitor;
+import org.apache.arrow.vector.types.DateUnit;
+import org.apache.arrow.vector.types.FloatingPointPrecision;
+import org.apache.arrow.vector.types.TimeUnit;
+import org.apache.arrow.vector.types.pojo.ArrowType;
+import org.apache.arrow.vector.types.pojo.Field;
+import org.apache.arrow.vector.types.pojo.FieldType;
+import org.apache.arrow.vector.types.pojo.Schema;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
@@ -185,7 +198,7 @@ class RealGatewayTest {
     @Test
     void rowsOfEightMebibytesGoInAndComeOut() throws Exception {
         Table table = Tables.named("wide");
-        ArrowSchema schema = ArrowSchema.of(ArrowField.nullable("s", ArrowType.UTF8));
+        ArrowSchema schema = ArrowSchema.of(ArrowField.nullable("s", io.lancegateway.client.arrow.ArrowType.UTF8));
         WriteHandle write = create(table, schema);
         String text = "y".repeat(8 << 20);
         byte[] staged;
@@ -214,6 +227,117 @@ class RealGatewayTest {
             }
         }
         assertThat(rows).isEqualTo(7);
+    }
+
+    @Test
+    void everyTypeOfATableComesBackAsItWas() throws Exception {
+        List<Field> fields = new ArrayList<>();
+        tableTypes().forEach(type -> fields.add(field("c" + fields.size(), type)));
+        Field item = field("item", new ArrowType.FloatingPoint(FloatingPointPrecision.SINGLE));
+        Field text = field("text", new ArrowType.Utf8());
+        Field vector = field("vector", new ArrowType.FixedSizeList(4), item);
+        Field struct = field("struct", new ArrowType.Struct(), text, vector);
+        fields.add(vector);
+        fields.add(struct);
+        fields.add(field("list", new ArrowType.List(), struct));
+        fields.add(field("large", new ArrowType.LargeList(), text));
+        Field key = new Field("key", FieldType.notNullable(new ArrowType.Utf8()), null);
+        Field entries =
+                new Field(
+                        "entries",
+                        FieldType.notNullable(new ArrowType.Struct()),
+                        List.of(key, field("value", new ArrowType.Int(32, true))));
+        fields.add(field("map", new ArrowType.Map(false), entries));
+        for (double nulls : new double[] {0, 0.3}) {
+            Table table = Tables.named("types" + (nulls > 0));
+            try (BufferAllocator allocator = new RootAllocator();
+                    VectorSchemaRoot root =
+                            VectorSchemaRoot.create(new Schema(fields), allocator)) {
+                root.getFieldVectors()
+                        .forEach(v -> ArrowJava.fill(v, 5000, new Random(1), nulls));
+                root.setRowCount(5000);
+                ArrowBatch sent = ArrowJava.toOurs(root);
+                // Maps need 2.2.
+                CreateOptions options =
+                        CreateOptions.newBuilder().setDataStorageVersion("2.2").build();
+                WriteHandle write = create(table, sent.schema(), options);
+                ArrowBatchBuilder builder = new ArrowBatchBuilder(write.schema());
+                Copy.into(sent, builder);
+                byte[] staged;
+                try (StageStream stream = client.stage(write, StageOptions.defaults())) {
+                    stream.write(builder);
+                    staged = stream.finish().bytes();
+                }
+                client.commit(
+                        client.prepareCommit(newId(), write.bytes(), List.of(staged), Map.of())
+                                .committable());
+
+                ArrowBatchBuilder read = new ArrowBatchBuilder(sent.schema());
+                for (ScanSplit split :
+                        client.plan(ScanRequest.newBuilder().setTable(table).build()).splits()) {
+                    try (BatchStream stream = client.read(split.ticket(), 0)) {
+                        ArrowBatch batch;
+                        while ((batch = stream.next()) != null) {
+                            Copy.into(batch, read);
+                        }
+                    }
+                }
+                ArrowJava.fromOurs(
+                        sent.schema(),
+                        read.encode(),
+                        allocator,
+                        back -> {
+                            for (int c = 0; c < fields.size(); c++) {
+                                assertThat(
+                                                VectorEqualsVisitor.vectorEquals(
+                                                        root.getVector(c), back.getVector(c)))
+                                        .as("%s", fields.get(c))
+                                        .isTrue();
+                            }
+                        });
+            }
+        }
+    }
+
+    private static List<ArrowType> tableTypes() {
+        List<ArrowType> types =
+                new ArrayList<>(
+                        List.of(
+                                new ArrowType.Bool(),
+                                new ArrowType.Int(8, true),
+                                new ArrowType.Int(16, true),
+                                new ArrowType.Int(32, true),
+                                new ArrowType.Int(64, true),
+                                new ArrowType.Int(8, false),
+                                new ArrowType.Int(16, false),
+                                new ArrowType.Int(32, false),
+                                new ArrowType.Int(64, false),
+                                new ArrowType.FloatingPoint(FloatingPointPrecision.HALF),
+                                new ArrowType.FloatingPoint(FloatingPointPrecision.SINGLE),
+                                new ArrowType.FloatingPoint(FloatingPointPrecision.DOUBLE),
+                                new ArrowType.Decimal(38, 10, 128),
+                                new ArrowType.Decimal(76, 20, 256),
+                                new ArrowType.Date(DateUnit.DAY),
+                                new ArrowType.Date(DateUnit.MILLISECOND),
+                                new ArrowType.Time(TimeUnit.SECOND, 32),
+                                new ArrowType.Time(TimeUnit.MILLISECOND, 32),
+                                new ArrowType.Time(TimeUnit.MICROSECOND, 64),
+                                new ArrowType.Time(TimeUnit.NANOSECOND, 64),
+                                new ArrowType.Utf8(),
+                                new ArrowType.LargeUtf8(),
+                                new ArrowType.Binary(),
+                                new ArrowType.LargeBinary(),
+                                new ArrowType.FixedSizeBinary(7)));
+        for (TimeUnit unit : TimeUnit.values()) {
+            types.add(new ArrowType.Timestamp(unit, null));
+            types.add(new ArrowType.Timestamp(unit, "UTC"));
+            types.add(new ArrowType.Duration(unit));
+        }
+        return types;
+    }
+
+    private static Field field(String name, ArrowType type, Field... children) {
+        return new Field(name, FieldType.nullable(type), List.of(children));
     }
 
     @Test
@@ -256,11 +380,15 @@ class RealGatewayTest {
     }
 
     private static WriteHandle create(Table table, ArrowSchema schema) {
+        return create(table, schema, CreateOptions.getDefaultInstance());
+    }
+
+    private static WriteHandle create(Table table, ArrowSchema schema, CreateOptions options) {
         return client.beginWrite(
                 BeginWriteRequest.newBuilder()
                         .setTable(table)
                         .setSchema(ByteString.copyFrom(schema.toIpc()))
-                        .setCreate(CreateOptions.getDefaultInstance())
+                        .setCreate(options)
                         .build());
     }
 

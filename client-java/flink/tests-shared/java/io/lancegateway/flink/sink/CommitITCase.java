@@ -22,9 +22,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.UUID;
+import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.connector.sink2.Committer.CommitRequest;
 import org.apache.flink.metrics.groups.UnregisteredMetricsGroup;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
+import org.apache.flink.runtime.operators.testutils.MockEnvironmentBuilder;
 import org.apache.flink.streaming.api.connector.sink2.CommittableMessage;
 import org.apache.flink.streaming.api.connector.sink2.CommittableSummary;
 import org.apache.flink.streaming.api.connector.sink2.CommittableWithLineage;
@@ -114,15 +116,19 @@ class CommitITCase extends FlinkAndGateway {
 
     @Test
     void aJobWithoutCheckpointsThatRunsAgainDoesNotCommitTwice() throws Exception {
-        String sink = UUID.randomUUID().toString();
-        try (Aggregator attempt = new Aggregator(spec(false), sink, false, null, 0)) {
+        JobID job = new JobID();
+        try (Aggregator attempt = new Aggregator(spec(false), job, false, null, 0)) {
             commit(attempt.finish(1, stage(5, false)).get(0));
         }
-        try (Aggregator again = new Aggregator(spec(false), sink, false, null, 0)) {
+        try (Aggregator again = new Aggregator(spec(false), job, false, null, 0)) {
             commit(again.finish(1, stage(5, false)).get(0));
         }
-
         assertThat(count(table)).isEqualTo(5);
+
+        try (Aggregator otherJob = new Aggregator(spec(false), new JobID(), false, null, 0)) {
+            commit(otherJob.finish(1, stage(5, false)).get(0));
+        }
+        assertThat(count(table)).isEqualTo(10);
     }
 
     @Test
@@ -200,7 +206,7 @@ class CommitITCase extends FlinkAndGateway {
 
     private Aggregator aggregator(boolean overwrite, OperatorSubtaskState state, long checkpoint)
             throws Exception {
-        return new Aggregator(spec(overwrite), "sink", true, state, checkpoint);
+        return new Aggregator(spec(overwrite), new JobID(), true, state, checkpoint);
     }
 
     private StagedRows stage(int rows, boolean overwrite) throws Exception {
@@ -249,14 +255,15 @@ class CommitITCase extends FlinkAndGateway {
 
         Aggregator(
                 SinkSpec spec,
-                String sinkId,
+                JobID job,
                 boolean checkpoints,
                 OperatorSubtaskState state,
                 long restored)
                 throws Exception {
             harness =
                     new OneInputStreamOperatorTestHarness<>(
-                            new CommittableAggregator(spec, sinkId));
+                            new CommittableAggregator(spec, "sink"),
+                            new MockEnvironmentBuilder().setJobID(job).build());
             harness.getStreamConfig().setCheckpointingEnabled(checkpoints);
             harness.getStreamConfig().serializeAllConfigs();
             if (state != null) {

@@ -31,19 +31,19 @@ import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.arrow.vector.ipc.ArrowStreamWriter;
 
 /** Carries data between this codec and arrow-java, as IPC streams. */
-final class ArrowJava {
+public final class ArrowJava {
 
     private static final int CONTINUATION = -1;
 
     private ArrowJava() {}
 
     /** What arrow-java writes for these rows, as this client decodes it. */
-    static ArrowBatch toOurs(VectorSchemaRoot root) {
+    public static ArrowBatch toOurs(VectorSchemaRoot root) {
         return toOurs(root, null).get(0);
     }
 
     /** What arrow-java writes for these rows and dictionaries, as this client decodes it. */
-    static List<ArrowBatch> toOurs(VectorSchemaRoot root, DictionaryProvider dictionaries) {
+    public static List<ArrowBatch> toOurs(VectorSchemaRoot root, DictionaryProvider dictionaries) {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         try (ArrowStreamWriter writer = new ArrowStreamWriter(root, dictionaries, out)) {
             writer.start();
@@ -56,7 +56,7 @@ final class ArrowJava {
     }
 
     /** All batches of an IPC stream, as this client decodes them. */
-    static List<ArrowBatch> decodeStream(byte[] stream) {
+    public static List<ArrowBatch> decodeStream(byte[] stream) {
         BatchDecoder decoder = new BatchDecoder();
         List<ArrowBatch> batches = new ArrayList<>();
         ByteBuffer in = ByteBuffer.wrap(stream).order(ByteOrder.LITTLE_ENDIAN);
@@ -81,7 +81,7 @@ final class ArrowJava {
     }
 
     /** Reads with arrow-java what this client has encoded. */
-    static void fromOurs(
+    public static void fromOurs(
             ArrowSchema schema,
             EncodedBatch batch,
             BufferAllocator allocator,
@@ -98,7 +98,7 @@ final class ArrowJava {
         }
     }
 
-    static byte[] ipcStream(ArrowSchema schema, EncodedBatch batch) {
+    public static byte[] ipcStream(ArrowSchema schema, EncodedBatch batch) {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         try {
             out.write(schema.toIpc());
@@ -116,7 +116,7 @@ final class ArrowJava {
     }
 
     /** Fills a vector with chance values; with nulls as well, where the field takes them. */
-    static void fill(FieldVector vector, int count, Random random, double nulls) {
+    public static void fill(FieldVector vector, int count, Random random, double nulls) {
         double rate = vector.getField().isNullable() ? nulls : 0;
         vector.setInitialCapacity(count);
         vector.allocateNew();

@@ -1,17 +1,17 @@
 package io.lancegateway.client.arrow;
 
 /** Appends what a vector holds to a builder, value by value, through the public face of both. */
-final class Copy {
+public final class Copy {
 
     private Copy() {}
 
-    static EncodedBatch encode(ArrowBatch batch) {
+    public static EncodedBatch encode(ArrowBatch batch) {
         ArrowBatchBuilder builder = new ArrowBatchBuilder(batch.schema());
         into(batch, builder);
         return builder.encode();
     }
 
-    static void into(ArrowBatch batch, ArrowBatchBuilder builder) {
+    public static void into(ArrowBatch batch, ArrowBatchBuilder builder) {
         for (int column = 0; column < batch.schema().size(); column++) {
             for (int row = 0; row < batch.rows(); row++) {
                 value(batch.column(column), row, builder.column(column));

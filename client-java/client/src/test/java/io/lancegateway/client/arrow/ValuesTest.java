@@ -232,6 +232,24 @@ class ValuesTest {
         }
     }
 
+    /** arrow-java compares values and not views, but others compare the prefix first. */
+    @Test
+    void aViewOfALongStringHoldsItsSizePrefixAndPlace() {
+        ArrowBatch batch =
+                batch(
+                        ArrowSchema.of(ArrowField.required("v", ArrowType.UTF8_VIEW)),
+                        builder -> {
+                            ((BinaryBuilder) builder.column(0)).append("short");
+                            ((BinaryBuilder) builder.column(0)).append("more than twelve");
+                            builder.endRows(2);
+                        });
+        byte[] body = batch.column(0).bytes();
+        assertThat(LittleEndian.getInt(body, 16)).isEqualTo(16);
+        assertThat(new String(body, 20, 4, StandardCharsets.UTF_8)).isEqualTo("more");
+        assertThat(LittleEndian.getInt(body, 24)).isZero();
+        assertThat(LittleEndian.getInt(body, 28)).isEqualTo("short".length());
+    }
+
     @Test
     void theSizeIsKnownAfterEachRow() {
         ArrowField list = ArrowField.nullable("l", ArrowType.LIST, VECTOR);
