@@ -116,6 +116,7 @@ impl FakeGateway {
     }
 
     pub async fn start_with_tls(identity: Identity) -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
         let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let port = incoming.local_addr().unwrap().port();
         Self::serve(format!("grpc+tls://localhost:{port}"), |routes| {

@@ -124,14 +124,20 @@ async fn a_put_that_is_given_up_half_way_leaves_no_row() {
     put(&gateway, path(&["t"]), &[batch(0, 1, 5)]).await;
     let (sender, receiver) = mpsc::channel(1);
     let messages = messages(path(&["t"]), &batch(0, 0, 5).schema(), ReceiverStream::new(receiver).boxed());
-    let answers = stock(&gateway).await.do_put(messages).await.unwrap();
+    // A client of its own, that ends with all its connections.
+    let client = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let address = format!("http://{}", gateway.grpc);
+    client.spawn(async move {
+        let channel = tonic::transport::Endpoint::from_shared(address).unwrap().connect().await.unwrap();
+        let answers = FlightClient::new(channel).do_put(messages).await.unwrap();
+        answers.collect::<Vec<_>>().await;
+    });
     permits(&gateway, "puts", 1).await;
     for first in 0..5 {
         sender.send(Ok(batch(first * 1000, 1000, 50))).await.unwrap();
     }
-    drop(answers);
+    client.shutdown_background();
     permits(&gateway, "puts", 0).await;
-    drop(sender);
     assert_eq!(count(&gateway, "t").await, 1);
 }
 

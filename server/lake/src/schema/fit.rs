@@ -320,6 +320,6 @@ mod tests {
         };
         assert!(structs(vec![true, false]).is_ok());
         let error = structs(vec![true, true]).unwrap_err();
-        assert!(error.message().contains("'s.x'"), "{error}");
+        assert!(error.message().contains("'s'") && error.message().contains("\"x\""), "{error}");
     }
 }

@@ -73,14 +73,19 @@ fn tokens(text: &str) -> Result<Vec<Token>> {
 }
 
 fn check_nesting(tokens: &[Token], max_depth: usize) -> Result<()> {
-    let mut depth = 0_usize;
+    let (mut depth, mut nots) = (0_usize, 0_usize);
     for token in tokens {
+        match token {
+            Token::Whitespace(_) => continue,
+            Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("not") => nots += 1,
+            _ => nots = 0,
+        }
         match token {
             Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
             Token::RParen | Token::RBracket | Token::RBrace => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > max_depth {
+        if depth + nots > max_depth {
             return Err(too_deep(max_depth));
         }
     }
