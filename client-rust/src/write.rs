@@ -266,9 +266,12 @@ impl Client {
         S: Stream<Item = Result<RecordBatch, E>>,
         E: Into<BoxError>,
     {
-        let (command, call) = put_command(&table.into(), options);
-        repeat(&self.options().retry, Effect::Changes, || self.put_once(&call, command.clone(), schema, batches()))
-            .await
+        let table = table.into();
+        let (command, call) = put_command(&table, options);
+        repeat(&self.options().retry, Effect::Changes, || {
+            self.put_once(&table, &call, command.clone(), schema, batches())
+        })
+        .await
     }
 
     async fn put_once<E: Into<BoxError>>(
