@@ -116,15 +116,15 @@ def line(metric: str, what: str, ours: list[float], floor: list[float], goal: fl
 
 def run() -> list[report.Line]:
     source = source_jar()
-    heap = os.environ.get("BENCH_HEAP", "2048m")
+    heap = int(os.environ.get("BENCH_HEAP_MB", "2048"))
     wanted = os.environ.get("BENCH_TABLES", "synthetic,glove").split(",")
     lines, memory = [], []
     with ExitStack() as stack:
         gateway = stack.enter_context(Gateway(WORK / "gateway", warehouse=warehouse(*wanted)))
-        clusters = [flink.Cluster(WORK / "flink", jars=(source, paths.connector_jar()), heap=heap)]
+        clusters = [flink.Cluster(WORK / "flink", jars=(source, paths.connector_jar()), heap_mb=heap)]
         if jar := os.environ.get("CONNECTOR_JAR"):
             # On a cluster of its own: two connectors may have the same name.
-            clusters.append(flink.Cluster(WORK / "flink-other", jars=(source, Path(jar).resolve()), heap=heap))
+            clusters.append(flink.Cluster(WORK / "flink-other", jars=(source, Path(jar).resolve()), heap_mb=heap))
         for cluster in clusters:
             stack.enter_context(cluster)
         for name in wanted:

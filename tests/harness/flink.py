@@ -18,6 +18,10 @@ from . import paths
 from .process import Process, eventually, free_port
 
 VERSION = "2.1.3"
+# Memory of a TaskManager beside its task heap.
+OFF_HEAP_MB = 128
+NETWORK_MB = 64
+FRAMEWORK_MB = 128
 
 
 def _pip_download(package: str, folder: Path, *options: str) -> None:
@@ -118,7 +122,7 @@ class Cluster:
         work: Path,
         jars: tuple[Path, ...] = (),
         slots: int = 2,
-        heap: str = "1024m",
+        heap_mb: int = 1024,
         timezone: str | None = None,
         options: dict[str, str] | None = None,
         outlive: bool = False,
@@ -127,7 +131,7 @@ class Cluster:
         self.work = Path(work)
         self.outlive = outlive
         shutil.rmtree(self.work, ignore_errors=True)
-        for name in ("conf", "lib", "log", "run", "tmp"):
+        for name in ("conf", "lib", "log", "tmp"):
             (self.work / name).mkdir(parents=True)
         for file in (self.home / "conf").iterdir():
             if file.name != "config.yaml":
@@ -135,41 +139,39 @@ class Cluster:
         for jar in [*(self.home / "lib").glob("*.jar"), *jars]:
             (self.work / "lib" / jar.name).symlink_to(jar.resolve())
         self.rest_port, self.rpc_port, self.sql_port = free_port(), free_port(), free_port()
+        self.heap_mb = heap_mb
         # The modules that Flink opens on JDK 17, as its own configuration says.
-        java = re.search(r"^ +all: (--add-.*)$", (self.home / "conf" / "config.yaml").read_text(), re.MULTILINE)[1]
-        java += f" -Duser.timezone={timezone}" if timezone else ""
+        opens = re.search(r"^ +all: (--add-.*)$", (self.home / "conf" / "config.yaml").read_text(), re.MULTILINE)[1]
+        self.java = [*opens.split(), *([f"-Duser.timezone={timezone}"] if timezone else [])]
         config = {
             "jobmanager.rpc.address": "localhost",
             "jobmanager.rpc.port": self.rpc_port,
             "jobmanager.bind-host": "localhost",
-            "jobmanager.memory.process.size": "1024m",
             "jobmanager.execution.failover-strategy": "region",
             "taskmanager.bind-host": "localhost",
             "taskmanager.host": "localhost",
-            "taskmanager.memory.task.heap.size": heap,
+            "taskmanager.cpu.cores": slots,
+            "taskmanager.memory.task.heap.size": f"{heap_mb}m",
+            "taskmanager.memory.task.off-heap.size": f"{OFF_HEAP_MB}m",
             "taskmanager.memory.managed.size": "128m",
-            "taskmanager.memory.network.min": "64m",
-            "taskmanager.memory.network.max": "64m",
-            "taskmanager.memory.jvm-overhead.min": "128m",
+            "taskmanager.memory.network.min": f"{NETWORK_MB}m",
+            "taskmanager.memory.network.max": f"{NETWORK_MB}m",
             "taskmanager.numberOfTaskSlots": slots,
             "parallelism.default": slots,
             "rest.address": "localhost",
             "rest.bind-address": "localhost",
             "rest.port": self.rest_port,
-            "rest.connection-timeout": "10 s",
             "heartbeat.interval": "1 s",
-            "heartbeat.timeout": "10 s",
+            # A busy machine is no reason to give up.
+            "pekko.ask.timeout": "60 s",
+            "pekko.startup-timeout": "60 s",
             "sql-gateway.endpoint.rest.address": "localhost",
             "sql-gateway.endpoint.rest.bind-address": "localhost",
             "sql-gateway.endpoint.rest.port": self.sql_port,
             "io.tmp.dirs": str(self.work / "tmp"),
             "execution.checkpointing.dir": (self.work / "checkpoints").as_uri(),
             "execution.checkpointing.savepoint-dir": (self.work / "savepoints").as_uri(),
-            "env.pid.dir": str(self.work / "run"),
-            "env.log.dir": str(self.work / "log"),
-            "env.java.opts.all": java,
-            "env.java.opts.jobmanager": "-XX:+UseSerialGC",
-            "env.java.opts.sql-gateway": "-Xmx512m -XX:+UseSerialGC",
+            "env.java.opts.all": " ".join(self.java),
             **(options or {}),
         }
         lines = [f"{k}: {json.dumps(v) if isinstance(v, str) else v}" for k, v in config.items()]
@@ -179,26 +181,39 @@ class Cluster:
             "FLINK_CONF_DIR": str(self.work / "conf"),
             "FLINK_LIB_DIR": str(self.work / "lib"),
             "FLINK_LOG_DIR": str(self.work / "log"),
-            "FLINK_PID_DIR": str(self.work / "run"),
-            "FLINK_IDENT_STRING": "lance-gateway",
         }
         self.rest = f"http://localhost:{self.rest_port}"
         self.jobmanager = self.taskmanager = self.sqlgateway = None
 
-    def _spawn(self, script: str, *args: str) -> Process:
-        name = script.removesuffix(".sh")
-        argv = [self.home / "bin" / script, "start-foreground", *args]
+    def _spawn(self, name: str, main: str, *options: str, args: tuple[str, ...] = (), jars: tuple[Path, ...] = ()):
+        """One process of Flink. Its scripts do the same, after three JVMs that work out the memory settings."""
+        path = ":".join(str(p) for p in [*sorted((self.work / "lib").iterdir()), *jars])
+        conf = self.work / "conf"
+        log = [f"-Dlog.file={self.work}/log/{name}.log", f"-Dlog4j.configurationFile=file:{conf}/log4j.properties"]
+        argv = ["java", *options, *self.java, *log, "-classpath", path, main, *args]
         return Process(argv, self.work / "log" / f"{name}.console.log", env=self.env, outlive=self.outlive)
 
     def start(self) -> "Cluster":
-        self.jobmanager = self._spawn("jobmanager.sh")
-        self.sqlgateway = self._spawn("sql-gateway.sh")
+        short_lived = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+        conf = ("--configDir", str(self.work / "conf"))
+        main = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+        self.jobmanager = self._spawn("jobmanager", main, *short_lived, args=conf)
+        jars = tuple((self.home / "opt").glob("flink-sql-gateway-*.jar"))
+        main = "org.apache.flink.table.gateway.SqlGateway"
+        self.sqlgateway = self._spawn("sql-gateway", main, *short_lived, jars=jars)
         self.start_taskmanager()
         eventually(self._sql_answers, 240, "the SQL gateway")
         return self
 
     def start_taskmanager(self) -> None:
-        self.taskmanager = self._spawn("taskmanager.sh")
+        memory = [
+            f"-Xmx{self.heap_mb + FRAMEWORK_MB}m",
+            f"-XX:MaxDirectMemorySize={OFF_HEAP_MB + NETWORK_MB + FRAMEWORK_MB}m",
+            "-XX:+UseG1GC",
+        ]
+        conf = ("--configDir", str(self.work / "conf"))
+        main = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+        self.taskmanager = self._spawn("taskmanager", main, *memory, args=conf)
         eventually(self._slots, 240, "a TaskManager with free slots")
 
     def kill_taskmanager(self) -> None:

@@ -35,7 +35,7 @@ class Gateway:
         self.address = ""  # HOST:PORT
         self.admin = ""
 
-    def start(self, within: float = 20.0) -> "Gateway":
+    def start(self, within: float = 60.0) -> "Gateway":
         argv: list = [paths.gateway_binary(), "--warehouse", str(self.warehouse), "--admin-listen", "127.0.0.1:0"]
         for address in self.listen:
             argv += ["--listen", address]
