@@ -39,7 +39,9 @@ pub fn table_id(table: Option<v1::Table>) -> Result<lake::TableId> {
         Some(v1::table::Kind::Name(name)) => table_name(name.parts),
         Some(v1::table::Kind::Uri(uri)) => {
             if uri.is_empty() || uri.len() > MAX_URI_BYTES || uri.chars().any(char::is_control) {
-                return Err(invalid(format!("table.uri must have 1 to {MAX_URI_BYTES} bytes and no control characters")));
+                return Err(invalid(format!(
+                    "table.uri must have 1 to {MAX_URI_BYTES} bytes and no control characters"
+                )));
             }
             Ok(lake::TableId::Uri(uri))
         }
@@ -112,7 +114,9 @@ pub fn to_timestamp(time: DateTime<Utc>) -> prost_types::Timestamp {
 pub fn filter(filter: Option<v1::Filter>, max_depth: usize) -> Result<Option<lake::Filter>> {
     let Some(filter) = filter else { return Ok(None) };
     match filter.kind {
-        Some(v1::filter::Kind::Expression(e)) => expression(e, max_depth, max_depth).map(lake::Filter::Expression).map(Some),
+        Some(v1::filter::Kind::Expression(e)) => {
+            expression(e, max_depth, max_depth).map(lake::Filter::Expression).map(Some)
+        }
         Some(v1::filter::Kind::Sql(sql)) if sql.trim().is_empty() => Err(invalid("filter.sql is empty")),
         Some(v1::filter::Kind::Sql(sql)) => Ok(Some(lake::Filter::Sql(sql))),
         None => Err(invalid("filter needs an expression or sql")),
@@ -121,7 +125,9 @@ pub fn filter(filter: Option<v1::Filter>, max_depth: usize) -> Result<Option<lak
 
 fn expression(e: v1::Expression, left: usize, max_depth: usize) -> Result<lake::Expression> {
     let Some(left) = left.checked_sub(1) else {
-        return Err(invalid(format!("the filter is nested deeper than {max_depth}; AND and OR take any number of arguments")));
+        return Err(invalid(format!(
+            "the filter is nested deeper than {max_depth}; AND and OR take any number of arguments"
+        )));
     };
     match e.kind {
         Some(v1::expression::Kind::Column(column)) => column_path(column).map(lake::Expression::Column),
@@ -129,7 +135,8 @@ fn expression(e: v1::Expression, left: usize, max_depth: usize) -> Result<lake::
         Some(v1::expression::Kind::Call(call)) => {
             let operator = operator(call.operator())?;
             check_arity(operator, call.arguments.len())?;
-            let arguments = call.arguments.into_iter().map(|a| expression(a, left, max_depth)).collect::<Result<Vec<_>>>()?;
+            let arguments =
+                call.arguments.into_iter().map(|a| expression(a, left, max_depth)).collect::<Result<Vec<_>>>()?;
             Ok(lake::Expression::Call(operator, arguments))
         }
         None => Err(invalid("the filter has an expression that is no column, literal or call")),

@@ -1,5 +1,5 @@
 //! A checkpoint's rows become visible once: the ledger under races, replays, cleanup, compaction and foreign writers.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::single_range_in_vec_init)]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,10 +26,7 @@ struct Table {
 }
 
 fn schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new("id", DataType::Int64, false),
-        Field::new("name", DataType::Utf8, true),
-    ]))
+    Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false), Field::new("name", DataType::Utf8, true)]))
 }
 
 fn rows(range: std::ops::Range<i64>) -> RecordBatch {
@@ -60,7 +57,14 @@ impl Table {
 
     async fn begin(&self, mode: WriteMode, run: &str) -> Bytes {
         self.lake
-            .begin_write(&self.id, Some(schema()), Some(&CreateOptions::default()), mode, run, &Uuid::new_v4().to_string())
+            .begin_write(
+                &self.id,
+                Some(schema()),
+                Some(&CreateOptions::default()),
+                mode,
+                run,
+                &Uuid::new_v4().to_string(),
+            )
             .await
             .unwrap()
             .write

@@ -142,7 +142,10 @@ impl Drop for Ended {
         let (bytes_in, bytes_out) = self.call.bytes();
         self.metrics.call_ended(self.method, code, reason, duration, bytes_in, bytes_out);
         self.span.record("rpc.grpc.status_code", code as i32);
-        let fault = matches!(code, Code::Unknown | Code::Internal | Code::DataLoss | Code::Unavailable | Code::DeadlineExceeded);
+        let fault = matches!(
+            code,
+            Code::Unknown | Code::Internal | Code::DataLoss | Code::Unavailable | Code::DeadlineExceeded
+        );
         if fault {
             self.span.record("otel.status_code", "ERROR");
         }
@@ -257,8 +260,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_status_of_the_transport_leaves_with_a_reason_and_the_request_id() {
-        let mut service = ObserveLayer::new(Arc::new(Metrics::for_tests()))
-            .layer(tower::service_fn(|_: Request| async { Ok::<_, Infallible>(Status::unimplemented("").into_http()) }));
+        let mut service =
+            ObserveLayer::new(Arc::new(Metrics::for_tests())).layer(tower::service_fn(|_: Request| async {
+                Ok::<_, Infallible>(Status::unimplemented("").into_http())
+            }));
         let mut request = Request::new(Body::empty());
         request.headers_mut().extend(headers("id-7"));
         let response = service.call(request).await.unwrap();

@@ -77,7 +77,7 @@ async fn try_put(
     descriptor: FlightDescriptor,
     batches: &[RecordBatch],
 ) -> Result<Vec<PutResult>, FlightError> {
-    let rows = stream::iter(batches.to_vec().into_iter().map(Ok)).boxed();
+    let rows = stream::iter(batches.iter().cloned().map(Ok).collect::<Vec<_>>()).boxed();
     let messages = messages(descriptor, &batches[0].schema(), rows);
     soon("the put", async { stock(gateway).await.do_put(messages).await?.try_collect().await }).await
 }

@@ -106,7 +106,11 @@ async fn rows_of_8_mib_are_read() {
 
 #[tokio::test]
 async fn a_row_above_the_limit_is_an_error_that_names_its_size() {
-    let gateway = Gateway::start_with(LISTEN, &[("LANCE_GATEWAY_SCAN_MAX_ROW_BYTES", "1MiB"), ("LANCE_GATEWAY_SCAN_BATCH_BYTES", "64KiB")]).await;
+    let gateway = Gateway::start_with(
+        LISTEN,
+        &[("LANCE_GATEWAY_SCAN_MAX_ROW_BYTES", "1MiB"), ("LANCE_GATEWAY_SCAN_BATCH_BYTES", "64KiB")],
+    )
+    .await;
     put(&gateway, path(&["wide"]), &[batch(0, 1, 2 << 20)]).await;
     let refused = status(rows(&gateway, path(&["wide"])).await.unwrap_err());
     assert_eq!(support::reason(&refused), "ROW_TOO_LARGE");

@@ -11,7 +11,8 @@ use arrow_array::{Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use futures::{TryStreamExt, stream};
 use lance_gateway_client::{
-    BeginOptions, Client, ClientOptions, CommitId, CommitState, CreateOptions, PutOptions, Reason, Scan, VersionSelector, col, lit,
+    BeginOptions, Client, ClientOptions, CommitId, CommitState, CreateOptions, PutOptions, Reason, Scan,
+    VersionSelector, col, lit,
 };
 use tempfile::TempDir;
 
@@ -111,11 +112,8 @@ async fn rows_put_in_one_call_are_read_filtered_and_limited() {
 async fn a_checkpoint_from_two_writers_becomes_visible_once() {
     let gateway = Gateway::start();
     let client = gateway.client().await;
-    let begin = BeginOptions {
-        schema: Some(schema()),
-        create: Some(CreateOptions::default()),
-        ..BeginOptions::default()
-    };
+    let begin =
+        BeginOptions { schema: Some(schema()), create: Some(CreateOptions::default()), ..BeginOptions::default() };
     let write = client.begin_write("words", &begin).await.unwrap();
     let mut staged = Vec::new();
     for ids in [0..10, 10..20] {

@@ -15,12 +15,8 @@ const TOMBSTONE: i32 = -2;
 pub(super) fn check(written: &Schema, now: &Schema, fragments: &[Fragment]) -> Result<()> {
     let mut in_files = HashSet::new();
     for fragment in fragments {
-        let ids: HashSet<i32> = fragment
-            .files
-            .iter()
-            .flat_map(|file| file.fields.iter().copied())
-            .filter(|id| *id != TOMBSTONE)
-            .collect();
+        let ids: HashSet<i32> =
+            fragment.files.iter().flat_map(|file| file.fields.iter().copied()).filter(|id| *id != TOMBSTONE).collect();
         for column in now.fields.iter().filter(|column| !column.nullable) {
             if !subtree(column).any(|field| ids.contains(&field.id)) {
                 return Err(mismatch(format!(

@@ -130,8 +130,8 @@ fn update(
     entry.finish(id.seq, bounds.max_out_of_order)?;
     change(&mut entry)?;
     entry.at = now.timestamp_millis();
-    let text = serde_json::to_string(&entry)
-        .map_err(|e| Error::internal("ledger entry cannot be written").with_source(e))?;
+    let text =
+        serde_json::to_string(&entry).map_err(|e| Error::internal("ledger entry cannot be written").with_source(e))?;
     prune(metadata, now, bounds.max_age);
     metadata.insert(format!("{ENTRY}{}", id.epoch), text);
     Ok(())

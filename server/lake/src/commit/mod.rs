@@ -111,8 +111,7 @@ impl Lake {
         }
         self.check_age(commit)?;
         self.data_files(location).await?.check(&commit.fragments).await?;
-        let replace =
-            commit.mode == WriteMode::Overwrite && !ledger::run_has_replaced(metadata, &commit.run_id);
+        let replace = commit.mode == WriteMode::Overwrite && !ledger::run_has_replaced(metadata, &commit.run_id);
         let (operation, mark) = if replace {
             let operation = Operation::Overwrite {
                 fragments: commit.fragments.clone(),
@@ -345,7 +344,10 @@ fn replaced() -> Error {
 }
 
 fn aborted(id: &CommitId) -> Error {
-    Error::new(ErrorKind::CommitAborted, format!("commit {} of epoch {} was aborted; its rows are gone", id.seq, id.epoch))
+    Error::new(
+        ErrorKind::CommitAborted,
+        format!("commit {} of epoch {} was aborted; its rows are gone", id.seq, id.epoch),
+    )
 }
 
 fn committed_already(id: &CommitId, version: u64) -> Error {

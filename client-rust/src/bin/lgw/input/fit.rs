@@ -21,7 +21,7 @@ impl Fit {
             Some((n, found)) if becomes(found.data_type(), field.data_type()) => Ok(Some(n)),
             Some((_, found)) => Err(wrong(
                 field.name(),
-                &format!("{} of the file does not become {}", found.data_type(), field.data_type()),
+                format!("{} of the file does not become {}", found.data_type(), field.data_type()),
             )),
             None if field.is_nullable() => Ok(None),
             None => Err(wrong(field.name(), "it must not be null, and the file does not have it")),

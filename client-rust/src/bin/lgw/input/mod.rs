@@ -193,9 +193,7 @@ fn read(
 ) -> Box<dyn Iterator<Item = Result<RecordBatch, String>>> {
     let path = source.path.clone();
     match source.batches(target, position) {
-        Ok(batches) => {
-            Box::new(batches.map(move |batch| batch.map_err(|e| format!("{}: {e}", path.display()))))
-        }
+        Ok(batches) => Box::new(batches.map(move |batch| batch.map_err(|e| format!("{}: {e}", path.display())))),
         Err(failure) => Box::new(std::iter::once(Err(failure.message()))),
     }
 }
