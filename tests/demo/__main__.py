@@ -142,10 +142,7 @@ def by_other_doors(steps: Steps, gateway: Gateway, cluster: flink.Cluster) -> No
 
     show(f"lgw --uri {gateway.uri} versions vectors")
     print(lgw("versions", "vectors").rstrip())
-    listed = subprocess.run(
-        [*lgw, "--output", "json", "versions", "vectors"], check=True, capture_output=True, text=True
-    )
-    versions = json.loads(listed.stdout)
+    versions = json.loads(lgw("--output", "json", "versions", "vectors"))
     with_rows = [v for v in versions if int(v["num_rows"]) > 0]
     steps.done(f"{len(with_rows)} versions with rows after {cluster.checkpoints} checkpoints")
     if not 1 <= len(with_rows) <= cluster.checkpoints:
