@@ -37,7 +37,8 @@ fn json(command: impl Into<String>) -> FlightDescriptor {
 /// Rows `first..first + rows`, each of about `width` bytes.
 fn batch(first: i64, rows: i64, width: usize) -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + rows));
-    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|i| format!("{i:0>width$}"))));
+    let texts: ArrayRef =
+        Arc::new(StringArray::from_iter_values((0..rows).map(|i| format!("{i}{}", "0".repeat(width)))));
     RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap()
 }
 
