@@ -244,7 +244,8 @@ class CommitITCase extends FlinkAndGateway {
         }
     }
 
-    /** The aggregator of a job, fed by hand. */
+    /** The aggregator of a job, fed by hand. What Flink 1.20 and 2.x share is deprecated there. */
+    @SuppressWarnings({"deprecation", "removal"})
     private static final class Aggregator implements AutoCloseable {
 
         final OneInputStreamOperatorTestHarness<
