@@ -27,7 +27,7 @@ def vectors(gateway: Gateway) -> str:
 
 INSERT = "INSERT INTO vectors SELECT * FROM words"
 COUNT = "SELECT COUNT(*) FROM vectors"
-FILTER = "SELECT id, word, embedding[1] AS first_value FROM vectors WHERE word = 'king' OR (id >= 7 AND id < 10)"
+FILTER = "SELECT id, word, embedding[1] AS x1 FROM vectors WHERE word = 'king' OR (id >= 7 AND id < 10)"
 FILTER_ROWS = 4
 
 PYTHON = """import pyarrow.flight as flight
