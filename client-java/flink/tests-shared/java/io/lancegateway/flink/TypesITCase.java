@@ -218,11 +218,7 @@ class TypesITCase extends FlinkAndGateway {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
         String type = "ROW<x INT, y STRING>";
-        declare(
-                env,
-                table,
-                "id INT, s " + type,
-                "'write.data-storage-version'='" + storage + "'");
+        declare(env, table, "id INT, s " + type, "'write.data-storage-version'='" + storage + "'");
         insert(
                 env,
                 "INSERT INTO "
@@ -237,7 +233,10 @@ class TypesITCase extends FlinkAndGateway {
 
         assertThat(query(env, "SELECT * FROM " + table))
                 .containsExactly(
-                        "+I[1, +I[1, v]]", "+I[2, null]", "+I[3, +I[null, null]]", "+I[4, +I[4, v]]");
+                        "+I[1, +I[1, v]]",
+                        "+I[2, null]",
+                        "+I[3, +I[null, null]]",
+                        "+I[4, +I[4, v]]");
     }
 
     @ParameterizedTest
@@ -246,11 +245,7 @@ class TypesITCase extends FlinkAndGateway {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
         String type = "ROW<v ARRAY<FLOAT>>";
-        declare(
-                env,
-                table,
-                "id INT, s " + type,
-                "'write.data-storage-version'='" + storage + "'");
+        declare(env, table, "id INT, s " + type, "'write.data-storage-version'='" + storage + "'");
         insert(
                 env,
                 "INSERT INTO "
@@ -294,11 +289,7 @@ class TypesITCase extends FlinkAndGateway {
     void aStringColumnMayBeLarge() throws Exception {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
-        declare(
-                env,
-                table,
-                "wide STRING, narrow STRING",
-                "'write.large-string-columns'='wide'");
+        declare(env, table, "wide STRING, narrow STRING", "'write.large-string-columns'='wide'");
 
         insert(env, "INSERT INTO " + table + " VALUES ('a', 'b')");
 
