@@ -187,9 +187,7 @@ class ReadITCase extends FlinkAndGateway {
         declare(env, table, "id INT, status STRING");
         insert(
                 env,
-                "INSERT INTO "
-                        + table
-                        + " VALUES (1, 'active'), (2, 'active'), (3, 'archived')");
+                "INSERT INTO " + table + " VALUES (1, 'active'), (2, 'active'), (3, 'archived')");
 
         assertThat(
                         query(
@@ -307,10 +305,7 @@ class ReadITCase extends FlinkAndGateway {
                 "'read.filter'='topic = ''A'' AND flag'");
         declareAs(env, "nothing", table, "id BIGINT", "'read.limit'='0'");
 
-        assertThat(
-                        query(
-                                env,
-                                "SELECT id FROM " + table + " WHERE topic = 'A' AND flag LIMIT 10"))
+        assertThat(query(env, "SELECT id FROM " + table + " WHERE topic = 'A' AND flag LIMIT 10"))
                 .hasSize(10);
         assertThat(query(env, "SELECT id FROM limited")).hasSize(10);
         assertThat(query(env, "SELECT id FROM " + table + " LIMIT 0")).isEmpty();

@@ -26,8 +26,7 @@ import org.junit.jupiter.api.Test;
 class RecoveryITCase extends FlinkAndGateway {
 
     private static final RowType ROW_TYPE =
-            (RowType)
-                    DataTypes.ROW(DataTypes.FIELD("id", DataTypes.BIGINT())).getLogicalType();
+            (RowType) DataTypes.ROW(DataTypes.FIELD("id", DataTypes.BIGINT())).getLogicalType();
 
     @Test
     void aJobThatFailsBetweenCheckpointsWritesEachRowOnce() throws Exception {

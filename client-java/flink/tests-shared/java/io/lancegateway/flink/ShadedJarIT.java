@@ -31,9 +31,7 @@ class ShadedJarIT {
         assertThat(entries())
                 .isNotEmpty()
                 .allMatch(
-                        name ->
-                                name.startsWith("io/lancegateway/")
-                                        || name.startsWith("META-INF/"),
+                        name -> name.startsWith("io/lancegateway/") || name.startsWith("META-INF/"),
                         "is ours");
     }
 

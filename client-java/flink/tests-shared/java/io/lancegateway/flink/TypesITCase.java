@@ -42,7 +42,7 @@ class TypesITCase extends FlinkAndGateway {
                 table,
                 "b BOOLEAN, i8 TINYINT, i16 SMALLINT, i32 INT, i64 BIGINT NOT NULL, f32 FLOAT,"
                         + " f64 DOUBLE, c CHAR(2), vc VARCHAR(5), s STRING, b2 BINARY(2),"
-                        + " vb VARBINARY(9), bytes BYTES, d5 DECIMAL(5, 2), d38 DECIMAL(38, 10),"
+                        + " vb VARBINARY(9), raw_bytes BYTES, d5 DECIMAL(5, 2), d38 DECIMAL(38, 10),"
                         + " dt DATE, tm TIME");
         String full =
                 "(TRUE, CAST(-128 AS TINYINT), CAST(32767 AS SMALLINT), -42, 9223372036854775807,"
@@ -83,7 +83,7 @@ class TypesITCase extends FlinkAndGateway {
                         ArrowField.nullable("s", ArrowType.UTF8),
                         ArrowField.nullable("b2", ArrowType.fixedSizeBinary(2)),
                         ArrowField.nullable("vb", ArrowType.BINARY),
-                        ArrowField.nullable("bytes", ArrowType.BINARY),
+                        ArrowField.nullable("raw_bytes", ArrowType.BINARY),
                         ArrowField.nullable("d5", ArrowType.decimal128(5, 2)),
                         ArrowField.nullable("d38", ArrowType.decimal128(38, 10)),
                         ArrowField.nullable("dt", ArrowType.DATE32),
@@ -98,14 +98,16 @@ class TypesITCase extends FlinkAndGateway {
                 env,
                 table,
                 "t0 TIMESTAMP(0), t3 TIMESTAMP(3), t6 TIMESTAMP(6), t9 TIMESTAMP(9),"
-                        + " z0 TIMESTAMP_LTZ(0), z3 TIMESTAMP_LTZ(3), z6 TIMESTAMP_LTZ(6),"
-                        + " z9 TIMESTAMP_LTZ(9)");
+                        + " z3 TIMESTAMP_LTZ(3), z6 TIMESTAMP_LTZ(6), z9 TIMESTAMP_LTZ(9)");
         String time = "TIMESTAMP '1969-12-31 23:59:59.123456789'";
         StringBuilder values = new StringBuilder();
         for (String type : new String[] {"TIMESTAMP", "TIMESTAMP_LTZ"}) {
             for (int precision : new int[] {0, 3, 6, 9}) {
-                values.append(values.length() == 0 ? "" : ", ");
-                values.append(String.format("CAST(%s AS %s(%d))", time, type, precision));
+                // Flink's own cast to TIMESTAMP_LTZ(0) rounds times before 1970 up.
+                if (precision > 0 || type.equals("TIMESTAMP")) {
+                    values.append(values.length() == 0 ? "" : ", ");
+                    values.append(String.format("CAST(%s AS %s(%d))", time, type, precision));
+                }
             }
         }
 
@@ -115,7 +117,7 @@ class TypesITCase extends FlinkAndGateway {
                 .containsExactly(
                         "+I[1969-12-31T23:59:59, 1969-12-31T23:59:59.123,"
                                 + " 1969-12-31T23:59:59.123456, 1969-12-31T23:59:59.123456789,"
-                                + " 1969-12-31T23:59:59Z, 1969-12-31T23:59:59.123Z,"
+                                + " 1969-12-31T23:59:59.123Z,"
                                 + " 1969-12-31T23:59:59.123456Z, 1969-12-31T23:59:59.123456789Z]");
         assertThat(type(table, "t0")).isEqualTo(ArrowType.timestamp(Unit.SECOND));
         assertThat(type(table, "t3")).isEqualTo(ArrowType.timestamp(Unit.MILLISECOND));
@@ -216,11 +218,7 @@ class TypesITCase extends FlinkAndGateway {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
         String type = "ROW<x INT, y STRING>";
-        declare(
-                env,
-                table,
-                "id INT, s " + type,
-                "'write.data-storage-version'='" + storage + "'");
+        declare(env, table, "id INT, s " + type, "'write.data-storage-version'='" + storage + "'");
         insert(
                 env,
                 "INSERT INTO "
@@ -235,7 +233,10 @@ class TypesITCase extends FlinkAndGateway {
 
         assertThat(query(env, "SELECT * FROM " + table))
                 .containsExactly(
-                        "+I[1, +I[1, v]]", "+I[2, null]", "+I[3, +I[null, null]]", "+I[4, +I[4, v]]");
+                        "+I[1, +I[1, v]]",
+                        "+I[2, null]",
+                        "+I[3, +I[null, null]]",
+                        "+I[4, +I[4, v]]");
     }
 
     @ParameterizedTest
@@ -244,11 +245,7 @@ class TypesITCase extends FlinkAndGateway {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
         String type = "ROW<v ARRAY<FLOAT>>";
-        declare(
-                env,
-                table,
-                "id INT, s " + type,
-                "'write.data-storage-version'='" + storage + "'");
+        declare(env, table, "id INT, s " + type, "'write.data-storage-version'='" + storage + "'");
         insert(
                 env,
                 "INSERT INTO "
@@ -292,11 +289,7 @@ class TypesITCase extends FlinkAndGateway {
     void aStringColumnMayBeLarge() throws Exception {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
-        declare(
-                env,
-                table,
-                "wide STRING, narrow STRING",
-                "'write.large-string-columns'='wide'");
+        declare(env, table, "wide STRING, narrow STRING", "'write.large-string-columns'='wide'");
 
         insert(env, "INSERT INTO " + table + " VALUES ('a', 'b')");
 

@@ -34,7 +34,9 @@ class WriteITCase extends FlinkAndGateway {
     }
 
     private static List<String> operations(String table) {
-        return versions(table).stream().map(TableVersion::getOperation).collect(Collectors.toList());
+        return versions(table).stream()
+                .map(TableVersion::getOperation)
+                .collect(Collectors.toList());
     }
 
     @ParameterizedTest
@@ -213,7 +215,9 @@ class WriteITCase extends FlinkAndGateway {
         declare(env, table, "id BIGINT, v ARRAY<FLOAT>");
         insert(
                 env,
-                "INSERT INTO " + table + " VALUES (1, ARRAY[CAST(0.5 AS FLOAT), CAST(1 AS FLOAT)])");
+                "INSERT INTO "
+                        + table
+                        + " VALUES (1, ARRAY[CAST(0.5 AS FLOAT), CAST(1 AS FLOAT)])");
 
         assertThatThrownBy(
                         () ->

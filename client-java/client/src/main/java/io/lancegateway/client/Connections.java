@@ -30,9 +30,9 @@ import java.util.concurrent.TimeUnit;
  * The connections of all clients of one class loader that have the same options, with the threads
  * that serve them. The last client that is closed ends both.
  *
- * <p>Calls without a stream share one connection. A stream has one for itself: HTTP/2 gives all
- * streams of a connection one window, and one stream that is not read would use it up and hold up
- * the others.
+ * <p>Calls without a stream share one connection. A stream has one for itself: one thread on each
+ * side serves a connection, and a put that the gateway does not take would use up the window of the
+ * connection and hold up the commit behind it.
  */
 final class Connections {
 

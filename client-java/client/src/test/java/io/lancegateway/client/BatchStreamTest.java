@@ -229,6 +229,21 @@ class BatchStreamTest {
     }
 
     @Test
+    void streamsHaveConnectionsForThemselvesAndLeaveThemToTheNext() throws Exception {
+        gateway.onScan((ticket, out) -> sendRows(out, 0, 10));
+        try (GatewayClient client = client()) {
+            for (int round = 0; round < 3; round++) {
+                try (BatchStream a = client.read(TICKET, 0);
+                        BatchStream b = client.read(TICKET, 0)) {
+                    assertThat(readAll(a)).hasSize(10);
+                    assertThat(readAll(b)).hasSize(10);
+                }
+            }
+        }
+        assertThat(gateway.connections()).isEqualTo(2);
+    }
+
+    @Test
     void closingCancelsTheScan() throws Exception {
         CountDownLatch cancelled = new CountDownLatch(1);
         gateway.onScan(
@@ -337,7 +352,7 @@ class BatchStreamTest {
                             });
             assertThat(e.reason()).isEqualTo(Reason.STREAM_IDLE);
         }
-        assertThat(gateway.requests()).hasSizeBetween(1, 3);
+        assertThat(gateway.requests().size()).isLessThanOrEqualTo(3);
     }
 
     @Test

@@ -4,10 +4,12 @@ import com.google.protobuf.Any;
 import com.google.protobuf.ByteString;
 import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
+import io.grpc.Attributes;
 import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Server;
 import io.grpc.ServerServiceDefinition;
+import io.grpc.ServerTransportFilter;
 import io.grpc.StatusRuntimeException;
 import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
 import io.grpc.netty.shaded.io.netty.channel.MultiThreadIoEventLoopGroup;
@@ -40,6 +42,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 
@@ -65,6 +68,7 @@ final class FakeGateway implements AutoCloseable {
 
     private final Map<String, Function<Object, Object>> answers = new HashMap<>();
     private final List<Object> requests = new CopyOnWriteArrayList<>();
+    private final AtomicInteger connections = new AtomicInteger();
     private final Server server;
     private final int port;
     private final MultiThreadIoEventLoopGroup loops;
@@ -95,6 +99,14 @@ final class FakeGateway implements AutoCloseable {
                 ServerCalls.asyncBidiStreamingCall(
                         observer -> puts.apply((ServerCallStreamObserver<PutResult>) observer)));
         services.values().forEach(service -> builder.addService(service.build()));
+        builder.addTransportFilter(
+                new ServerTransportFilter() {
+                    @Override
+                    public Attributes transportReady(Attributes attributes) {
+                        connections.incrementAndGet();
+                        return attributes;
+                    }
+                });
         try {
             this.server = builder.maxInboundMessageSize(64 << 20).build().start();
             this.port = server.getPort();
@@ -187,6 +199,11 @@ final class FakeGateway implements AutoCloseable {
 
     List<Object> requests() {
         return requests;
+    }
+
+    /** Connections that were ever made. */
+    int connections() {
+        return connections.get();
     }
 
     int port() {

@@ -84,7 +84,8 @@ class RealGatewayTest {
     @Test
     void theGatewaySaysThatItServes() {
         assertThat(client.status().getState()).isEqualTo(GatewayState.GATEWAY_STATE_SERVING);
-        assertThat(client.status().getLimits().getMaxMessageBytes()).isGreaterThanOrEqualTo(64 << 20);
+        assertThat(client.status().getLimits().getMaxMessageBytes())
+                .isGreaterThanOrEqualTo(64 << 20);
     }
 
     @Test
@@ -101,7 +102,8 @@ class RealGatewayTest {
         }
         assertThat(count(table)).isZero();
 
-        CommitId id = CommitId.newBuilder().setEpoch(UUID.randomUUID().toString()).setSeq(1).build();
+        CommitId id =
+                CommitId.newBuilder().setEpoch(UUID.randomUUID().toString()).setSeq(1).build();
         PreparedCommit prepared =
                 client.prepareCommit(id, write.bytes(), staged, Map.of("flink.job-id", "j"));
         assertThat(prepared.rows()).isEqualTo(1500);
@@ -198,7 +200,9 @@ class RealGatewayTest {
     @Test
     void rowsOfEightMebibytesGoInAndComeOut() throws Exception {
         Table table = Tables.named("wide");
-        ArrowSchema schema = ArrowSchema.of(ArrowField.nullable("s", io.lancegateway.client.arrow.ArrowType.UTF8));
+        ArrowSchema schema =
+                ArrowSchema.of(
+                        ArrowField.nullable("s", io.lancegateway.client.arrow.ArrowType.UTF8));
         WriteHandle write = create(table, schema);
         String text = "y".repeat(8 << 20);
         byte[] staged;
@@ -212,7 +216,9 @@ class RealGatewayTest {
             stream.write(builder);
             staged = stream.finish().bytes();
         }
-        client.commit(client.prepareCommit(newId(), write.bytes(), List.of(staged), Map.of()).committable());
+        client.commit(
+                client.prepareCommit(newId(), write.bytes(), List.of(staged), Map.of())
+                        .committable());
         int rows = 0;
         for (ScanSplit split :
                 client.plan(ScanRequest.newBuilder().setTable(table).build()).splits()) {
@@ -253,8 +259,7 @@ class RealGatewayTest {
             try (BufferAllocator allocator = new RootAllocator();
                     VectorSchemaRoot root =
                             VectorSchemaRoot.create(new Schema(fields), allocator)) {
-                root.getFieldVectors()
-                        .forEach(v -> ArrowJava.fill(v, 5000, new Random(1), nulls));
+                root.getFieldVectors().forEach(v -> ArrowJava.fill(v, 5000, new Random(1), nulls));
                 root.setRowCount(5000);
                 ArrowBatch sent = ArrowJava.toOurs(root);
                 // Maps need 2.2.
@@ -373,7 +378,9 @@ class RealGatewayTest {
                         .getSchema();
         assertThat(ArrowSchema.fromIpc(schema.asReadOnlyByteBuffer()))
                 .isEqualTo(FakeGateway.SCHEMA);
-        assertThat(client.dropTable(DropTableRequest.newBuilder().setTable(table).build()).getDropped())
+        assertThat(
+                        client.dropTable(DropTableRequest.newBuilder().setTable(table).build())
+                                .getDropped())
                 .isTrue();
         FatalException e = catchThrowableOfType(FatalException.class, () -> count(table));
         assertThat(e.reason()).isEqualTo(Reason.TABLE_NOT_FOUND);

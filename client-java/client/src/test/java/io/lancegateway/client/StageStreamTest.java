@@ -165,10 +165,14 @@ class StageStreamTest {
                 out -> {
                     puts.incrementAndGet();
                     return new Taker() {
+                        private boolean refused;
+
                         @Override
                         public void onNext(FlightData message) {
-                            super.onNext(message);
-                            if (messages.size() == 3) {
+                            if (messages.size() < 3) {
+                                super.onNext(message);
+                            } else if (!refused) {
+                                refused = true;
                                 out.onError(FakeGateway.error(Reason.SCHEMA_MISMATCH));
                             }
                         }

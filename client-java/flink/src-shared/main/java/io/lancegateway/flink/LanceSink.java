@@ -13,8 +13,8 @@ import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.logical.RowType;
 
 /**
- * Writes rows into a Lance table through a gateway, each once. The table is created by the first row
- * if it is absent.
+ * Writes rows into a Lance table through a gateway, each once. The table is created by the first
+ * row if it is absent.
  *
  * <pre>{@code
  * stream.sinkTo(LanceSink.builder().path("vectors").rowType(rowType).build());
@@ -49,7 +49,10 @@ public final class LanceSink {
             return this;
         }
 
-        /** Where the gateway is. Default: {@code LANCE_GATEWAY_URI} of the TaskManager, else a sidecar. */
+        /**
+         * Where the gateway is. Default: {@code LANCE_GATEWAY_URI} of the TaskManager, else a
+         * sidecar.
+         */
         public Builder gatewayUri(@Nullable String gatewayUri) {
             this.gatewayUri = gatewayUri;
             return this;

@@ -57,7 +57,10 @@ public final class LanceSource {
             return this;
         }
 
-        /** Where the gateway is. Default: {@code LANCE_GATEWAY_URI} of the TaskManager, else a sidecar. */
+        /**
+         * Where the gateway is. Default: {@code LANCE_GATEWAY_URI} of the TaskManager, else a
+         * sidecar.
+         */
         public Builder gatewayUri(@Nullable String gatewayUri) {
             this.gatewayUri = gatewayUri;
             return this;
@@ -108,8 +111,7 @@ public final class LanceSource {
         public Source<RowData, LanceSplit, ScanState> build() {
             Objects.requireNonNull(path, "path");
             Objects.requireNonNull(rowType, "rowType");
-            ScanRequest.Builder request =
-                    ScanRequest.newBuilder().setTable(TablePath.parse(path));
+            ScanRequest.Builder request = ScanRequest.newBuilder().setTable(TablePath.parse(path));
             if (filter != null) {
                 request.setFilter(Filter.newBuilder().setSql(filter));
             }
@@ -128,8 +130,7 @@ public final class LanceSource {
                 paths.add(read ? List.of(name) : List.of());
             }
             return new ScanSource(
-                    new GatewayAddress(gatewayUri),
-                    ScanSpec.rows(request.build(), rowType, paths));
+                    new GatewayAddress(gatewayUri), ScanSpec.rows(request.build(), rowType, paths));
         }
     }
 }

@@ -41,8 +41,7 @@ import org.junit.jupiter.api.Test;
 class CommitITCase extends FlinkAndGateway {
 
     private static final RowType ROW_TYPE =
-            (RowType)
-                    DataTypes.ROW(DataTypes.FIELD("id", DataTypes.BIGINT())).getLogicalType();
+            (RowType) DataTypes.ROW(DataTypes.FIELD("id", DataTypes.BIGINT())).getLogicalType();
 
     private static final ArrowSchema SCHEMA =
             ArrowSchema.of(ArrowField.nullable("id", ArrowType.INT64));

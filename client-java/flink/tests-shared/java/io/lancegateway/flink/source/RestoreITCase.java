@@ -33,8 +33,7 @@ import org.junit.jupiter.api.Test;
 class RestoreITCase extends FlinkAndGateway {
 
     private static final RowType ROW_TYPE =
-            (RowType)
-                    DataTypes.ROW(DataTypes.FIELD("id", DataTypes.BIGINT())).getLogicalType();
+            (RowType) DataTypes.ROW(DataTypes.FIELD("id", DataTypes.BIGINT())).getLogicalType();
 
     private static final int ROWS = 5000;
 

@@ -178,7 +178,9 @@ class RowRoundTripTest {
 
         assertThat(binary(all, spec(all).reader(table).read(batch)))
                 .isEqualTo(
-                        binary(all, List.of(GenericRowData.of(1, null, StringData.fromString("x")))));
+                        binary(
+                                all,
+                                List.of(GenericRowData.of(1, null, StringData.fromString("x")))));
     }
 
     @Test
@@ -313,9 +315,7 @@ class RowRoundTripTest {
         return ArrowSchema.of(
                 List.of(
                         ArrowTypes.columns(
-                                type,
-                                Set.of(),
-                                name -> name.startsWith("v") ? dimension : 0)));
+                                type, Set.of(), name -> name.startsWith("v") ? dimension : 0)));
     }
 
     private static ScanSpec spec(RowType type) {

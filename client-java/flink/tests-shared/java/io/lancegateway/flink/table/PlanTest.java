@@ -141,8 +141,7 @@ class PlanTest {
 
     @Test
     void onlyTheColumnsOfTheStatementAreRead() {
-        assertThat(plan("SELECT status, id FROM t"))
-                .contains("project=[status, id]");
+        assertThat(plan("SELECT status, id FROM t")).contains("project=[status, id]");
     }
 
     @Test
@@ -230,8 +229,7 @@ class PlanTest {
     void aWrongReadOptionFailsWhenPlanned(String option, String message) {
         create("wrong", ", " + option);
 
-        assertThatThrownBy(() -> plan("SELECT * FROM wrong"))
-                .hasStackTraceContaining(message);
+        assertThatThrownBy(() -> plan("SELECT * FROM wrong")).hasStackTraceContaining(message);
     }
 
     @ParameterizedTest
@@ -269,10 +267,8 @@ class PlanTest {
     void changesAreRefusedWhenPlanned() {
         env.executeSql(
                 "CREATE TABLE sums (id BIGINT, n BIGINT) WITH ('connector'='lance', 'path'='s')");
-        TableEnvironment streaming =
-                TableEnvironment.create(EnvironmentSettings.inStreamingMode());
-        streaming.executeSql(
-                "CREATE TABLE source (id BIGINT) WITH ('connector'='datagen')");
+        TableEnvironment streaming = TableEnvironment.create(EnvironmentSettings.inStreamingMode());
+        streaming.executeSql("CREATE TABLE source (id BIGINT) WITH ('connector'='datagen')");
         streaming.executeSql(
                 "CREATE TABLE sums (id BIGINT, n BIGINT) WITH ('connector'='lance', 'path'='s')");
 
@@ -286,8 +282,7 @@ class PlanTest {
 
     @Test
     void anEndlessInsertWithoutCheckpointsIsRefused() {
-        TableEnvironment streaming =
-                TableEnvironment.create(EnvironmentSettings.inStreamingMode());
+        TableEnvironment streaming = TableEnvironment.create(EnvironmentSettings.inStreamingMode());
         streaming.executeSql("CREATE TABLE source (id BIGINT) WITH ('connector'='datagen')");
         streaming.executeSql(
                 "CREATE TABLE target (id BIGINT) WITH ('connector'='lance', 'path'='s')");

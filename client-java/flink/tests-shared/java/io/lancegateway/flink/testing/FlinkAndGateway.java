@@ -68,10 +68,7 @@ public abstract class FlinkAndGateway {
         env.setParallelism(parallelism);
         StreamTableEnvironment tables =
                 StreamTableEnvironment.create(
-                        env,
-                        EnvironmentSettings.newInstance()
-                                .inBatchMode()
-                                .build());
+                        env, EnvironmentSettings.newInstance().inBatchMode().build());
         tables.getConfig().setLocalTimeZone(ZoneId.of("UTC"));
         return tables;
     }
@@ -123,8 +120,7 @@ public abstract class FlinkAndGateway {
     }
 
     protected static long count(String table) {
-        return client.countRows(
-                        CountRowsRequest.newBuilder().setTable(Tables.named(table)).build())
+        return client.countRows(CountRowsRequest.newBuilder().setTable(Tables.named(table)).build())
                 .getNumRows();
     }
 

@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /**
- * All rows of a checkpoint, sealed by the gateway. It carries its own identity: committing it twice,
- * by whoever, in whichever job, makes one version.
+ * All rows of a checkpoint, sealed by the gateway. It carries its own identity: committing it
+ * twice, by whoever, in whichever job, makes one version.
  */
 public final class Committable {
 

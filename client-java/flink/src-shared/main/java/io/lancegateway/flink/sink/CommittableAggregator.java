@@ -31,11 +31,11 @@ import org.slf4j.LoggerFactory;
  * Makes one committable of what all writers staged for a checkpoint. Runs once, between the writers
  * and the committer. A checkpoint without rows makes none.
  *
- * <p>A committable is named by an epoch, which is drawn anew at each start and restore, and a number
- * that counts within it. A replayed committable keeps its name; one made after a rewind has a new
- * one. A job without checkpoints commits once, at its end, and starts from nothing if it fails
- * before: its epoch is the same in every attempt, so that an attempt whose commit was not heard of
- * is not repeated.
+ * <p>A committable is named by an epoch, which is drawn anew at each start and restore, and a
+ * number that counts within it. A replayed committable keeps its name; one made after a rewind has
+ * a new one. A job without checkpoints commits once, at its end, and starts from nothing if it
+ * fails before: its epoch is the same in every attempt, so that an attempt whose commit was not
+ * heard of is not repeated.
  */
 final class CommittableAggregator extends AbstractStreamOperator<CommittableMessage<Committable>>
         implements OneInputStreamOperator<
@@ -79,8 +79,7 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
         epoch =
                 checkpoints
                         ? UUID.randomUUID().toString()
-                        : UUID.nameUUIDFromBytes(
-                                        (sinkId + jobId).getBytes(StandardCharsets.UTF_8))
+                        : UUID.nameUUIDFromBytes((sinkId + jobId).getBytes(StandardCharsets.UTF_8))
                                 .toString();
         state = context.getOperatorStateStore().getListState(RUN);
         run = new RunState(epoch, false);
@@ -143,7 +142,11 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
         Map<String, String> properties =
                 Map.of(JOB_ID, getRuntimeContext().getJobInfo().getJobId().toHexString());
         PreparedCommit prepared = client().prepareCommit(id, handle(), parts, properties);
-        LOG.info("Prepared {} rows of {} writes for checkpoint {}", rows, parts.size(), checkpointId);
+        LOG.info(
+                "Prepared {} rows of {} writes for checkpoint {}",
+                rows,
+                parts.size(),
+                checkpointId);
         staged.clear();
         run = run.withCommit();
         newestOutputId = checkpointId;

@@ -24,7 +24,8 @@ import org.apache.flink.types.RowKind;
 
 /**
  * Stages rows at the gateway. Rows wait in one batch until it is full; a stream is opened for the
- * first full batch of a checkpoint, and ended at the checkpoint. A writer without rows calls nobody.
+ * first full batch of a checkpoint, and ended at the checkpoint. A writer without rows calls
+ * nobody.
  */
 final class LanceSinkWriter implements CommittingSinkWriter<RowData, StagedRows> {
 
@@ -142,10 +143,7 @@ final class LanceSinkWriter implements CommittingSinkWriter<RowData, StagedRows>
         stream = null;
         staged.add(
                 new StagedRows(
-                        write.bytes(),
-                        write.schema().toIpc(),
-                        finished.bytes(),
-                        finished.rows()));
+                        write.bytes(), write.schema().toIpc(), finished.bytes(), finished.rows()));
     }
 
     @Override

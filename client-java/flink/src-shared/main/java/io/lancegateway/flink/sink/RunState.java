@@ -5,7 +5,10 @@ import java.io.IOException;
 import org.apache.flink.core.memory.DataInputDeserializer;
 import org.apache.flink.core.memory.DataOutputSerializer;
 
-/** What the aggregator keeps of a run of a job. A run begins at the first start and outlives restarts. */
+/**
+ * What the aggregator keeps of a run of a job. A run begins at the first start and outlives
+ * restarts.
+ */
 final class RunState {
 
     private static final int VERSION = 1;

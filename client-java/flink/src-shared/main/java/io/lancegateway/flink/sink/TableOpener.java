@@ -21,8 +21,8 @@ import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.logical.RowType;
 
 /**
- * Opens the table for a writer, with the schema that its rows are staged in: the table's if the rows
- * fit it, else, when the table is new or overwritten, one made from the row type.
+ * Opens the table for a writer, with the schema that its rows are staged in: the table's if the
+ * rows fit it, else, when the table is new or overwritten, one made from the row type.
  */
 final class TableOpener {
 

@@ -11,8 +11,7 @@ final class FetchedRows implements RecordsWithSplitIds<RowChunk> {
     @Nullable private RowChunk rows;
     private final Set<String> finished;
 
-    private FetchedRows(
-            @Nullable String split, @Nullable RowBatch batch, Set<String> finished) {
+    private FetchedRows(@Nullable String split, @Nullable RowBatch batch, Set<String> finished) {
         this.nextSplit = split;
         this.rows = batch == null ? null : new RowChunk(batch);
         this.finished = finished;

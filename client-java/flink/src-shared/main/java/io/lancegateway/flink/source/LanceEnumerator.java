@@ -69,7 +69,8 @@ final class LanceEnumerator implements SplitEnumerator<LanceSplit, ScanState> {
         ScanPlan plan = client.plan(spec.request());
         // Refuses what cannot be read before anything is.
         spec.reader(plan.schema());
-        long wished = Math.max(MIN_SPLIT_BYTES, plan.bytes() / ((long) readers * SPLITS_PER_READER));
+        long wished =
+                Math.max(MIN_SPLIT_BYTES, plan.bytes() / ((long) readers * SPLITS_PER_READER));
         boolean coarse = plan.splits().size() < readers * SPLITS_PER_READER;
         if (readers > 1 && coarse && plan.bytes() > MIN_SPLIT_BYTES && !spec.request().hasLimit()) {
             plan = client.plan(finer(plan.version(), wished));

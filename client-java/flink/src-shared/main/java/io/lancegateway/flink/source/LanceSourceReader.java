@@ -28,11 +28,7 @@ final class LanceSourceReader
             Supplier<SplitReader<RowChunk, LanceSplit>> splitReaders,
             SourceReaderContext context,
             AtomicLong pendingRows) {
-        super(
-                splitReaders,
-                new Emitter(context, pendingRows),
-                context.getConfiguration(),
-                context);
+        super(splitReaders, new Emitter(context, pendingRows), context.getConfiguration(), context);
         this.pendingRows = pendingRows;
         context.metricGroup().setPendingRecordsGauge(pendingRows::get);
     }

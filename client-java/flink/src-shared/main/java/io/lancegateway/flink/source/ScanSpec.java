@@ -30,8 +30,7 @@ public final class ScanSpec implements Serializable {
 
     private final boolean counting;
 
-    private ScanSpec(
-            byte[] request, RowType rowType, List<List<String>> paths, boolean counting) {
+    private ScanSpec(byte[] request, RowType rowType, List<List<String>> paths, boolean counting) {
         this.request = request;
         this.rowType = rowType;
         this.paths = paths;
@@ -96,8 +95,7 @@ public final class ScanSpec implements Serializable {
             positions[i] = new int[path.size()];
             ArrowField field = descend(schema, path, positions[i]);
             readers[i] =
-                    ColumnReaders.of(
-                            field.withName(String.join(".", path)), rowType.getTypeAt(i));
+                    ColumnReaders.of(field.withName(String.join(".", path)), rowType.getTypeAt(i));
         }
         return new RowReader(rowType, positions, readers);
     }

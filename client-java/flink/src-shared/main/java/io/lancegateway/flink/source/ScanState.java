@@ -3,7 +3,10 @@ package io.lancegateway.flink.source;
 import java.util.List;
 import java.util.Objects;
 
-/** What the enumerator keeps in a checkpoint: whether the scan is planned, and the splits to hand out. */
+/**
+ * What the enumerator keeps in a checkpoint: whether the scan is planned, and the splits to hand
+ * out.
+ */
 public final class ScanState {
 
     private final boolean planned;

@@ -153,9 +153,7 @@ final class FilterTranslator {
     @Nullable
     private Predicate nullTest(ResolvedExpression argument, Operator operator) {
         Operand column = column(argument);
-        return column == null
-                ? null
-                : Predicate.test(operator, List.of(column.expression), true);
+        return column == null ? null : Predicate.test(operator, List.of(column.expression), true);
     }
 
     @Nullable
@@ -262,8 +260,7 @@ final class FilterTranslator {
         if (readColumns != null && !readColumns.contains(path.get(0))) {
             return null;
         }
-        LogicalType type =
-                expression.getOutputDataType().getLogicalType();
+        LogicalType type = expression.getOutputDataType().getLogicalType();
         return new Operand(
                 Expression.newBuilder().setColumn(Column.newBuilder().addAllPath(path)).build(),
                 type);
@@ -327,7 +324,9 @@ final class FilterTranslator {
             return !type.is(LogicalTypeRoot.VARBINARY) && !type.is(LogicalTypeRoot.BOOLEAN);
         }
 
-        /** Whether there is no NaN, which is above all numbers for the gateway and none for Flink. */
+        /**
+         * Whether there is no NaN, which is above all numbers for the gateway and none for Flink.
+         */
         boolean isTotallyOrdered() {
             return !type.is(LogicalTypeRoot.FLOAT) && !type.is(LogicalTypeRoot.DOUBLE);
         }

@@ -44,7 +44,10 @@ import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.LogicalTypeFamily;
 import org.apache.flink.table.types.logical.RowType;
 
-/** Makes tables of {@code 'connector' = 'lance'}. Calls no gateway: planning may happen far from one. */
+/**
+ * Makes tables of {@code 'connector' = 'lance'}. Calls no gateway: planning may happen far from
+ * one.
+ */
 public final class LanceDynamicTableFactory
         implements DynamicTableSourceFactory, DynamicTableSinkFactory {
 
@@ -140,9 +143,7 @@ public final class LanceDynamicTableFactory
         RowType rowType = rowType(context);
         ArrowTypes.check(rowType);
         Set<String> largeStrings =
-                options.getOptional(WRITE_LARGE_STRING_COLUMNS)
-                        .map(s -> names(s))
-                        .orElse(Set.of());
+                options.getOptional(WRITE_LARGE_STRING_COLUMNS).map(s -> names(s)).orElse(Set.of());
         checkLargeStrings(largeStrings, rowType);
         long batchRows =
                 options.getOptional(WRITE_BATCH_SIZE)
@@ -152,8 +153,7 @@ public final class LanceDynamicTableFactory
         if (memoryCap != -1) {
             positive(WRITE_MEMORY_CAP_BYTES, memoryCap);
         }
-        GatewayAddress address =
-                new GatewayAddress(options.getOptional(GATEWAY_URI).orElse(null));
+        GatewayAddress address = new GatewayAddress(options.getOptional(GATEWAY_URI).orElse(null));
         long rowsPerFile = positive(WRITE_MAX_ROWS_PER_FILE, options.get(WRITE_MAX_ROWS_PER_FILE));
         return new LanceTableSink(
                 overwrite ->

@@ -74,12 +74,7 @@ final class LanceTableSource
     }
 
     private LanceTableSource(LanceTableSource other) {
-        this(
-                other.address,
-                other.options,
-                other.declared,
-                other.readColumns,
-                other.parallelism);
+        this(other.address, other.options, other.declared, other.readColumns, other.parallelism);
         this.produced = other.produced;
         this.paths = other.paths;
         this.filter = other.filter;

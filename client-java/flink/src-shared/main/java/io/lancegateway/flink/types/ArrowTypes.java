@@ -77,8 +77,7 @@ public final class ArrowTypes {
             case BOOLEAN:
                 return leaf(name, type, ArrowType.BOOL);
             case BINARY:
-                return leaf(
-                        name, type, ArrowType.fixedSizeBinary(((BinaryType) type).getLength()));
+                return leaf(name, type, ArrowType.fixedSizeBinary(((BinaryType) type).getLength()));
             case VARBINARY:
                 return leaf(name, type, ArrowType.BINARY);
             case DECIMAL:

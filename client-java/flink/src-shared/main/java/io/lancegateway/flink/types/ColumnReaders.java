@@ -52,10 +52,7 @@ public final class ColumnReaders {
             throw new TypeMismatchException(
                     String.format(
                             "column '%s' is declared as %s, but the table has %s there; %s",
-                            column,
-                            declared.asSummaryString(),
-                            field.type(),
-                            advice(field)));
+                            column, declared.asSummaryString(), field.type(), advice(field)));
         }
         return reader;
     }
@@ -104,9 +101,7 @@ public final class ColumnReaders {
             case DATE:
                 return date(kind);
             case TIME_WITHOUT_TIME_ZONE:
-                return kind == Kind.TIME32 || kind == Kind.TIME64
-                        ? time(type.unit())
-                        : null;
+                return kind == Kind.TIME32 || kind == Kind.TIME64 ? time(type.unit()) : null;
             case TIMESTAMP_WITHOUT_TIME_ZONE:
                 return kind == Kind.TIMESTAMP && type.timeZone() == null
                         ? timestamp(type.unit(), declared)
@@ -179,9 +174,7 @@ public final class ColumnReaders {
             return v -> new Vectors.Unsigned32AsLong((FixedWidthVector) v);
         }
         ColumnReader smaller = integer(kind);
-        return smaller == null
-                ? null
-                : v -> new Vectors.IntAsLong((Vectors.OfInt) smaller.read(v));
+        return smaller == null ? null : v -> new Vectors.IntAsLong((Vectors.OfInt) smaller.read(v));
     }
 
     private static ColumnReader real(Kind kind) {
@@ -196,9 +189,7 @@ public final class ColumnReaders {
     }
 
     private static ColumnReader widened(ColumnReader real) {
-        return real == null
-                ? null
-                : v -> new Vectors.FloatAsDouble((Vectors.OfFloat) real.read(v));
+        return real == null ? null : v -> new Vectors.FloatAsDouble((Vectors.OfFloat) real.read(v));
     }
 
     private static ColumnReader decimal(ArrowType type, DecimalType declared) {
@@ -293,8 +284,7 @@ public final class ColumnReaders {
         return v -> {
             ListVector list = (ListVector) v;
             StructVector entry = (StructVector) list.child();
-            return new Vectors.MapOf(
-                    list, keys.read(entry.child(0)), values.read(entry.child(1)));
+            return new Vectors.MapOf(list, keys.read(entry.child(0)), values.read(entry.child(1)));
         };
     }
 
@@ -317,8 +307,7 @@ public final class ColumnReaders {
         }
         return v -> {
             StructVector struct = (StructVector) v;
-            ColumnVector[] children =
-                    new ColumnVector[readers.length];
+            ColumnVector[] children = new ColumnVector[readers.length];
             for (int i = 0; i < children.length; i++) {
                 children[i] = readers[i].read(struct.child(positions[i]));
             }

@@ -12,7 +12,6 @@ import io.lancegateway.client.arrow.FixedSizeListBuilder;
 import io.lancegateway.client.arrow.FixedWidthBuilder;
 import io.lancegateway.client.arrow.ListBuilder;
 import io.lancegateway.client.arrow.StructBuilder;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.logical.ArrayType;
@@ -166,9 +165,7 @@ public final class RowAppender {
                         ? new Cells.FloatAsDouble((FixedWidthBuilder) builder)
                         : null;
             case DOUBLE:
-                return kind == Kind.FLOAT64
-                        ? new Cells.Float64((FixedWidthBuilder) builder)
-                        : null;
+                return kind == Kind.FLOAT64 ? new Cells.Float64((FixedWidthBuilder) builder) : null;
             case DATE:
                 if (kind == Kind.DATE32) {
                     return new Cells.Int32((FixedWidthBuilder) builder);
@@ -301,17 +298,14 @@ public final class RowAppender {
         ListBuilder list = (ListBuilder) builder;
         StructBuilder entries = (StructBuilder) list.child();
         return new Cells.MapOf(
-                list,
-                cell(column, entries.child(0), key),
-                cell(column, entries.child(1), value));
+                list, cell(column, entries.child(0), key), cell(column, entries.child(1), value));
     }
 
     private static Cell<?> struct(String column, StructBuilder builder, RowType type) {
         for (String name : type.getFieldNames()) {
             if (ColumnReaders.childNamed(builder.field(), name) < 0) {
                 throw new TypeMismatchException(
-                        String.format(
-                                "column '%s' of the table has no field '%s'", column, name));
+                        String.format("column '%s' of the table has no field '%s'", column, name));
             }
         }
         ColumnBuilder[] children = new ColumnBuilder[builder.size()];

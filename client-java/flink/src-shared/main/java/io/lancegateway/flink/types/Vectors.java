@@ -31,7 +31,9 @@ import org.apache.flink.table.data.columnar.vector.ShortColumnVector;
 import org.apache.flink.table.data.columnar.vector.TimestampColumnVector;
 import org.apache.flink.table.data.columnar.vector.VectorizedColumnBatch;
 
-/** Columns of Arrow batches as Flink's column vectors: views that convert when a cell is asked for. */
+/**
+ * Columns of Arrow batches as Flink's column vectors: views that convert when a cell is asked for.
+ */
 final class Vectors {
 
     private static final int MAX_COMPACT_PRECISION = 18;

@@ -7,8 +7,8 @@ import java.util.Objects;
 import javax.annotation.Nullable;
 
 /**
- * Where a task finds its gateway. Without a URI each process looks into its own environment, so that
- * every TaskManager uses the sidecar beside it.
+ * Where a task finds its gateway. Without a URI each process looks into its own environment, so
+ * that every TaskManager uses the sidecar beside it.
  */
 public final class GatewayAddress implements Serializable {
 

@@ -11,8 +11,8 @@ public final class TablePath {
     private TablePath() {}
 
     /**
-     * {@code vectors} and {@code ns.vectors} are names; what has a slash or a scheme is a URI, which
-     * the gateway takes where its operator allows it.
+     * {@code vectors} and {@code ns.vectors} are names; what has a slash or a scheme is a URI,
+     * which the gateway takes where its operator allows it.
      */
     public static Table parse(String path) {
         if (path.indexOf('/') >= 0 || path.indexOf(':') >= 0 || path.indexOf('\\') >= 0) {
