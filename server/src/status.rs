@@ -18,7 +18,8 @@ use crate::middleware::context;
 const MAX_MESSAGE_BYTES: usize = 1024;
 
 /// What the recursion limit of the decoder means to a client.
-const NESTED_TOO_DEEP: &str = "the request is nested too deep; filters take AND, OR and IN with any number of arguments";
+const NESTED_TOO_DEEP: &str =
+    "the request is nested too deep; filters take AND, OR and IN with any number of arguments";
 
 /// Key of the request id in the metadata of `ErrorInfo`.
 const REQUEST_ID: &str = "request_id";
@@ -54,7 +55,9 @@ pub fn from_transport(status: Status) -> Status {
     let text = status.message();
     // The texts are tonic's; tests send each case through a real server.
     let reason = match status.code() {
-        Code::OutOfRange | Code::ResourceExhausted if text.contains("message length too large") => Reason::MessageTooLarge,
+        Code::OutOfRange | Code::ResourceExhausted if text.contains("message length too large") => {
+            Reason::MessageTooLarge
+        }
         Code::Internal if text.contains("decode Protobuf") => Reason::InvalidArgument,
         Code::Internal if text.starts_with("protocol error") => Reason::InvalidArgument,
         // A stream that broke under the handler: the caller is gone.
@@ -242,7 +245,8 @@ mod tests {
 
     #[test]
     fn statuses_of_the_transport_get_a_reason_and_ours_stay() {
-        let large = Status::out_of_range("Error, decoded message length too large: found 9 bytes, the limit is: 8 bytes");
+        let large =
+            Status::out_of_range("Error, decoded message length too large: found 9 bytes, the limit is: 8 bytes");
         assert_eq!(from_transport(large).code(), Code::ResourceExhausted);
         let ours = status(Reason::Draining, "going down");
         assert_eq!(from_transport(ours).get_error_details().error_info().unwrap().reason, "DRAINING");

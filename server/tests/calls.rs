@@ -21,9 +21,9 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
+use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
-use tonic_health::pb::HealthCheckRequest;
 use tonic_types::StatusExt as _;
 
 /// A unary call whose message the client holds back: it runs until `finish` is used or dropped.
@@ -65,7 +65,8 @@ async fn answer(
 }
 
 fn in_flight(metrics: &str) -> u32 {
-    let of_ours = |line: &&str| line.starts_with("lance_gateway_calls_in_flight{") && line.contains("\"lancegateway.v1.");
+    let of_ours =
+        |line: &&str| line.starts_with("lance_gateway_calls_in_flight{") && line.contains("\"lancegateway.v1.");
     let lines = metrics.lines().filter(of_ours);
     lines.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u32>().unwrap()).sum()
 }
@@ -323,7 +324,9 @@ async fn reflection_names_the_services_in_both_of_its_versions() {
     let mut client = v1::server_reflection_client::ServerReflectionClient::new(channel.clone());
     let mut answers = client.server_reflection_info(stream::iter([ask])).await.unwrap().into_inner();
     let answer = answers.message().await.unwrap().unwrap().message_response.unwrap();
-    let v1::server_reflection_response::MessageResponse::ListServicesResponse(services) = answer else { panic!("{answer:?}") };
+    let v1::server_reflection_response::MessageResponse::ListServicesResponse(services) = answer else {
+        panic!("{answer:?}")
+    };
     let names: Vec<String> = services.service.into_iter().map(|s| s.name).collect();
     for service in ["lancegateway.v1.TableService", "lancegateway.v1.WriteService", "grpc.health.v1.Health"] {
         assert!(names.iter().any(|name| name == service), "{service} is not in {names:?}");

@@ -15,8 +15,8 @@ use lance_gateway_proto::flight::schema_to_ipc;
 use lance_gateway_proto::v1::table_service_client::TableServiceClient;
 use lance_gateway_proto::v1::write_service_client::WriteServiceClient;
 use lance_gateway_proto::v1::{
-    BeginWriteRequest, CommitId, CommitRequest, CountRowsRequest, CreateOptions, PrepareCommitRequest, PutCommand, StageAck,
-    StageRequest, Table, TableName, put_command, table,
+    BeginWriteRequest, CommitId, CommitRequest, CountRowsRequest, CreateOptions, PrepareCommitRequest, PutCommand,
+    StageAck, StageRequest, Table, TableName, put_command, table,
 };
 use prost::Message as _;
 use support::{Gateway, reason, soon};

@@ -18,10 +18,14 @@ async fn with_nothing_configured_it_prints_one_line_once_it_serves_and_ends_with
     let line = gateway.ready_line.clone();
     let version = env!("CARGO_PKG_VERSION");
     let (grpc, admin) = (gateway.grpc, gateway.admin);
-    assert_eq!(line, format!("lance-gateway {version} ready: grpc {grpc}, admin {admin}, warehouse ./lance-warehouse\n"));
+    assert_eq!(
+        line,
+        format!("lance-gateway {version} ready: grpc {grpc}, admin {admin}, warehouse ./lance-warehouse\n")
+    );
     assert_ne!(grpc.port(), 0);
     assert_ne!(admin.port(), 0);
-    let status = StatusServiceClient::new(gateway.channel().await).get_status(GetStatusRequest {}).await.unwrap().into_inner();
+    let status =
+        StatusServiceClient::new(gateway.channel().await).get_status(GetStatusRequest {}).await.unwrap().into_inner();
     assert_eq!(status.state(), GatewayState::Serving);
     assert_eq!(status.version, version);
     assert!(status.lance_version.starts_with("14."), "{status:?}");
@@ -43,7 +47,11 @@ async fn an_interrupt_ends_it_as_a_termination_does() {
 async fn version_help_and_a_config_check_leave_with_0() {
     let version = run(&["--version"], &[]).await;
     assert_eq!(version.code, Some(0));
-    assert!(version.stdout.starts_with(concat!("lance-gateway ", env!("CARGO_PKG_VERSION"), " (lance 14.")), "{}", version.stdout);
+    assert!(
+        version.stdout.starts_with(concat!("lance-gateway ", env!("CARGO_PKG_VERSION"), " (lance 14.")),
+        "{}",
+        version.stdout
+    );
     let help = run(&["--help"], &[]).await;
     assert_eq!(help.code, Some(0));
     for flag in ["--config", "--listen", "--admin-listen", "--warehouse", "--check-config"] {
@@ -59,7 +67,11 @@ async fn version_help_and_a_config_check_leave_with_0() {
 #[tokio::test]
 async fn all_problems_of_the_configuration_are_told_with_exit_code_2_before_any_port_is_bound() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("gateway.yaml"), "scan:\n  batch-row: 1\n  max-splits: 0\ncommit.timeout: soon\n").unwrap();
+    std::fs::write(
+        folder.path().join("gateway.yaml"),
+        "scan:\n  batch-row: 1\n  max-splits: 0\ncommit.timeout: soon\n",
+    )
+    .unwrap();
     // If the port were bound first, its being taken would be the failure.
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -68,7 +80,8 @@ async fn all_problems_of_the_configuration_are_told_with_exit_code_2_before_any_
         ("LANCE_GATEWAY_STORAGE_OPTIONS", "hunter2"),
         ("LANCE_GATEWAY_LOG_FORMAT", "xml"),
     ];
-    let arguments = ["--config", "gateway.yaml", "--listen", &address, "--listen", "0.0.0.0:1", "--admin-listen", "1.2.3.4:5"];
+    let arguments =
+        ["--config", "gateway.yaml", "--listen", &address, "--listen", "0.0.0.0:1", "--admin-listen", "1.2.3.4:5"];
     let outcome = run_in(folder.path(), &arguments, &environment).await;
     assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
     assert_eq!(outcome.stdout, "");

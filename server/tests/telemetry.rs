@@ -35,7 +35,8 @@ async fn collector() -> (SocketAddr, mpsc::UnboundedReceiver<(String, Bytes)>) {
                     let body = request.into_body().collect().await.unwrap().to_bytes();
                     sender.send((path, body)).unwrap();
                     let end = http::HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]);
-                    let frames = [Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[0; 5]))), Ok(Frame::trailers(end))];
+                    let frames =
+                        [Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[0; 5]))), Ok(Frame::trailers(end))];
                     let response = http::Response::builder().header("content-type", "application/grpc");
                     Ok::<_, Infallible>(response.body(StreamBody::new(futures::stream::iter(frames))).unwrap())
                 }
@@ -56,7 +57,8 @@ async fn spans_continue_the_trace_of_the_caller_and_are_sent_with_the_metrics_be
     let (address, mut exports) = collector().await;
     let endpoint = format!("http://{address}");
     // Traces do not hang on what is logged.
-    let environment = [("LANCE_GATEWAY_TELEMETRY_OTLP_ENDPOINT", endpoint.as_str()), ("LANCE_GATEWAY_LOG_LEVEL", "error")];
+    let environment =
+        [("LANCE_GATEWAY_TELEMETRY_OTLP_ENDPOINT", endpoint.as_str()), ("LANCE_GATEWAY_LOG_LEVEL", "error")];
     let gateway = Gateway::start(&environment).await;
     let mut request = Request::new(ListTablesRequest::default());
     let trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01";

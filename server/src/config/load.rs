@@ -112,9 +112,8 @@ fn is_service_link(name: &str) -> bool {
 }
 
 fn is_port_and_protocol(text: &str) -> bool {
-    text.split_once('_').is_some_and(|(port, protocol)| {
-        port.parse::<u16>().is_ok() && matches!(protocol, "TCP" | "UDP" | "SCTP")
-    })
+    text.split_once('_')
+        .is_some_and(|(port, protocol)| port.parse::<u16>().is_ok() && matches!(protocol, "TCP" | "UDP" | "SCTP"))
 }
 
 fn from_file(path: &Path, problems: &mut Vec<Problem>) -> Source {
@@ -133,7 +132,8 @@ fn from_file(path: &Path, problems: &mut Vec<Problem>) -> Source {
         Ok(_) => problems.push(Problem::new(place, "must be a map of options")),
         // The text of the error repeats at most a key, never a value.
         Err(error) => {
-            let at = error.location().map(|l| format!(" at line {}, column {}", l.line(), l.column())).unwrap_or_default();
+            let at =
+                error.location().map(|l| format!(" at line {}, column {}", l.line(), l.column())).unwrap_or_default();
             let what = if error.to_string().contains("duplicate") { "has a key twice" } else { "is no valid YAML" };
             problems.push(Problem::new(place, format!("{what}{at}")));
         }

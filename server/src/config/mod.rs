@@ -13,12 +13,13 @@ pub use flags::Flags;
 pub use load::{Loaded, load};
 pub use read::Problem;
 pub use table::{
-    CacheConfig, CommitConfig, Config, ConnectionConfig, DrainConfig, GROUPS, GroupSpec, Http2Config, LogConfig, OptionSpec,
-    RequestConfig, RuntimeConfig, ScanConfig, StorageConfig, TableConfig, TelemetryConfig, WriteConfig, all,
+    CacheConfig, CommitConfig, Config, ConnectionConfig, DrainConfig, GROUPS, GroupSpec, Http2Config, LogConfig,
+    OptionSpec, RequestConfig, RuntimeConfig, ScanConfig, StorageConfig, TableConfig, TelemetryConfig, WriteConfig,
+    all,
 };
 pub use values::{
-    ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OptionValue, OtlpEndpoint, Ratio, Secret, SecretMap,
-    StorageVersion, TextList, Warehouse,
+    ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OptionValue, OtlpEndpoint, Ratio, Secret,
+    SecretMap, StorageVersion, TextList, Warehouse,
 };
 
 /// Begin of our names in the environment.

@@ -3,8 +3,8 @@
 
 use super::read::Reader;
 use super::values::{
-    ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OtlpEndpoint, Ratio, SecretMap, StorageVersion, TextList,
-    Warehouse,
+    ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OtlpEndpoint, Ratio, SecretMap, StorageVersion,
+    TextList, Warehouse,
 };
 
 /// One option, as people see it.

@@ -127,7 +127,8 @@ fn values_beyond_their_bounds_are_refused_with_bounds_and_value() {
 #[test]
 fn unknown_names_are_refused_with_the_nearest_known_one() {
     let (_file, flags) = file("scan:\n  batch-row: 1\nwarehose: /x\n");
-    let found = problems(&flags, &[("LANCE_GATEWAY_SCAN_BATCH_ROW", "1"), ("LANCE_GATEWAY_NONSENSE_OF_ALL_KINDS", "1")]);
+    let found =
+        problems(&flags, &[("LANCE_GATEWAY_SCAN_BATCH_ROW", "1"), ("LANCE_GATEWAY_NONSENSE_OF_ALL_KINDS", "1")]);
     assert_eq!(found.len(), 4, "{found:#?}");
     assert!(found[0].ends_with("is no option of the gateway"), "{found:?}");
     assert!(found[1].ends_with("did you mean LANCE_GATEWAY_SCAN_BATCH_ROWS?"), "{found:?}");
@@ -172,7 +173,13 @@ fn all_problems_are_told_at_once_and_none_tells_a_secret() {
 fn a_file_that_is_missing_or_broken_or_says_a_key_twice_is_a_problem() {
     let flags = Flags { config: Some("/nonexistent/file.yaml".into()), ..Flags::default() };
     assert_eq!(problems(&flags, &[]).len(), 1);
-    for text in ["a: [", "- a\n", "scan: {batch-rows: 1}\nscan.batch-rows: 2\n", "scan.batch-rows: 1\nscan.batch-rows: 2\n", "1: 2\n"] {
+    for text in [
+        "a: [",
+        "- a\n",
+        "scan: {batch-rows: 1}\nscan.batch-rows: 2\n",
+        "scan.batch-rows: 1\nscan.batch-rows: 2\n",
+        "1: 2\n",
+    ] {
         let (_file, flags) = file(text);
         assert_eq!(problems(&flags, &[]).len(), 1, "{text}");
     }
@@ -192,7 +199,10 @@ fn the_page_of_options_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
     let written = std::fs::read_to_string(path).unwrap_or_default();
     let page = super::super::docs::page();
-    assert!(written == page, "docs/configuration.md is stale: lance-gateway --print-config-docs > docs/configuration.md");
+    assert!(
+        written == page,
+        "docs/configuration.md is stale: lance-gateway --print-config-docs > docs/configuration.md"
+    );
     for spec in table::all() {
         assert!(page.contains(&format!("| `{}` |", spec.key())), "{}", spec.key());
     }

@@ -290,9 +290,11 @@ impl OptionValue for SocketAddr {
         match address {
             None => Err("must be HOST:PORT with an IP address or localhost".to_owned()),
             Some(address) if address.ip().is_loopback() => Ok(address),
-            Some(_) => Err("must be a loopback address: the gateway refuses to listen beyond this host without TLS and \
+            Some(_) => {
+                Err("must be a loopback address: the gateway refuses to listen beyond this host without TLS and \
                             authentication, and has neither yet"
-                .to_owned()),
+                    .to_owned())
+            }
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Answers of mutating calls that the lake cannot recognise as repeats: a table that is dropped keeps no memory of who dropped it.
 
-
 use bytes::Bytes;
 use lance_gateway_proto::Reason;
 use moka::future::Cache;
@@ -71,9 +70,7 @@ mod tests {
     async fn a_repeat_answers_the_same_and_another_request_with_the_id_is_refused() {
         let answers = Answers::new(&Config::default().request);
         let runs = AtomicU32::new(0);
-        let drop_it = || async {
-            Ok(DropTableResponse { dropped: runs.fetch_add(1, Ordering::Relaxed) == 0 })
-        };
+        let drop_it = || async { Ok(DropTableResponse { dropped: runs.fetch_add(1, Ordering::Relaxed) == 0 }) };
         for _ in 0..3 {
             let response = answers.once("1".into(), &request(true), drop_it()).await.unwrap();
             assert!(response.dropped);

@@ -4,8 +4,8 @@ use lance_gateway_proto::v1::table_service_server::TableService;
 use lance_gateway_proto::v1::{
     CountRowsRequest, CountRowsResponse, CreateNamespaceRequest, CreateNamespaceResponse, CreateTableRequest,
     CreateTableResponse, DescribeTableRequest, DescribeTableResponse, DropNamespaceRequest, DropNamespaceResponse,
-    DropTableRequest, DropTableResponse, ListNamespacesRequest, ListNamespacesResponse, ListTablesRequest, ListTablesResponse,
-    ListVersionsRequest, ListVersionsResponse, TableName,
+    DropTableRequest, DropTableResponse, ListNamespacesRequest, ListNamespacesResponse, ListTablesRequest,
+    ListTablesResponse, ListVersionsRequest, ListVersionsResponse, TableName,
 };
 use tonic::{Request, Response};
 
@@ -41,8 +41,7 @@ impl TableService for TableApi {
         let schema = convert::required(convert::schema(&r.schema)?, "schema")?;
         let options = convert::create_options(r.options.unwrap_or_default());
         let lake = self.gateway.lake.clone();
-        let create =
-            async move { answer(lake.create_table(&table, schema, &options, &id, r.if_not_exists).await) };
+        let create = async move { answer(lake.create_table(&table, schema, &options, &id, r.if_not_exists).await) };
         let (version, created) = to_its_end(&self.gateway, create).await?;
         Ok(Response::new(CreateTableResponse { version, created }))
     }
@@ -102,7 +101,9 @@ impl TableService for TableApi {
         let (lake, answers) = (self.gateway.lake.clone(), self.answers.clone());
         let create = async move {
             let create = async {
-                Ok(CreateNamespaceResponse { created: answer(lake.create_namespace(&namespace, r.if_not_exists).await)? })
+                Ok(CreateNamespaceResponse {
+                    created: answer(lake.create_namespace(&namespace, r.if_not_exists).await)?,
+                })
             };
             answers.once(id, &r, create).await
         };

@@ -5,7 +5,8 @@ use lance_gateway_proto::v1::abort_request::Kind;
 use lance_gateway_proto::v1::write_service_server::WriteService;
 use lance_gateway_proto::v1::{
     AbortRequest, AbortResponse, BeginWriteRequest, BeginWriteResponse, CommitRequest, CommitResponse, CommitState,
-    GetCommitRequest, GetCommitResponse, ListCommitsRequest, ListCommitsResponse, PrepareCommitRequest, PrepareCommitResponse,
+    GetCommitRequest, GetCommitResponse, ListCommitsRequest, ListCommitsResponse, PrepareCommitRequest,
+    PrepareCommitResponse,
 };
 use tonic::{Request, Response};
 
@@ -35,9 +36,8 @@ impl WriteService for WriteApi {
         let create = r.create.map(convert::create_options);
         let mode = convert::write_mode(r.mode)?;
         let lake = self.gateway.lake.clone();
-        let begin = async move {
-            answer(lake.begin_write(&table, schema, create.as_ref(), mode, &r.run_id, &id).await)
-        };
+        let begin =
+            async move { answer(lake.begin_write(&table, schema, create.as_ref(), mode, &r.run_id, &id).await) };
         let begun = to_its_end(&self.gateway, begin).await?;
         Ok(Response::new(BeginWriteResponse {
             write: begun.write,
@@ -71,10 +71,7 @@ impl WriteService for WriteApi {
             answer(result)
         };
         let committed = to_its_end(&self.gateway, commit).await?;
-        Ok(Response::new(CommitResponse {
-            version: committed.version,
-            already_committed: committed.already_committed,
-        }))
+        Ok(Response::new(CommitResponse { version: committed.version, already_committed: committed.already_committed }))
     }
 
     async fn abort(&self, request: Request<AbortRequest>) -> Answer<AbortResponse> {

@@ -33,7 +33,10 @@ impl<S> Inner for S where S: Service<Request, Response = Response, Error = Infal
 pub fn layers(
     gateway: &Gateway,
 ) -> ServiceBuilder<
-    Stack<deadline::DeadlineLayer, Stack<gate::GateLayer, Stack<panics::PanicLayer, Stack<observe::ObserveLayer, Identity>>>>,
+    Stack<
+        deadline::DeadlineLayer,
+        Stack<gate::GateLayer, Stack<panics::PanicLayer, Stack<observe::ObserveLayer, Identity>>>,
+    >,
 > {
     ServiceBuilder::new()
         .layer(observe::ObserveLayer::new(gateway.metrics.clone()))

@@ -16,7 +16,8 @@ use crate::lifecycle::{Lifecycle, State};
 use crate::middleware::Method;
 
 /// Seconds; from a lookup in memory to a long scan.
-const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+const SECONDS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
 
 /// All instruments of the process.
 pub struct Metrics {
@@ -49,7 +50,8 @@ impl Metrics {
     pub(super) fn new(provider: &SdkMeterProvider, registry: Registry) -> Self {
         let meter = provider.meter("lance-gateway");
         let counter = |name: &'static str, what: &'static str| meter.u64_counter(name).with_description(what).build();
-        let level = |name: &'static str, what: &'static str| meter.i64_up_down_counter(name).with_description(what).build();
+        let level =
+            |name: &'static str, what: &'static str| meter.i64_up_down_counter(name).with_description(what).build();
         Self {
             duration: meter
                 .f64_histogram("rpc.server.call.duration")
@@ -73,7 +75,8 @@ impl Metrics {
 
     /// Follows the state and the permits.
     pub fn follow(&self, lifecycle: &Arc<Lifecycle>, admission: &Arc<Admission>) {
-        let gauge = |name: &'static str, what: &'static str| self.meter.u64_observable_gauge(name).with_description(what);
+        let gauge =
+            |name: &'static str, what: &'static str| self.meter.u64_observable_gauge(name).with_description(what);
         gauge("lance_gateway.build_info", "1, with the versions as labels")
             .with_callback(|observer| {
                 let versions = [

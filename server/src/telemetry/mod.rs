@@ -120,7 +120,8 @@ fn tracers(config: &TelemetryConfig) -> Result<Option<SdkTracerProvider>, Export
 
 fn meters(config: &TelemetryConfig) -> Result<(SdkMeterProvider, Metrics), Error> {
     let registry = prometheus::Registry::new();
-    let scrape = opentelemetry_prometheus::exporter().with_registry(registry.clone()).scope_info_enabled(false).build()?;
+    let scrape =
+        opentelemetry_prometheus::exporter().with_registry(registry.clone()).scope_info_enabled(false).build()?;
     let mut builder = SdkMeterProvider::builder().with_reader(scrape).with_resource(resource());
     if let Some(endpoint) = &config.otlp_endpoint.0 {
         let exporter = MetricExporter::builder()
@@ -128,7 +129,8 @@ fn meters(config: &TelemetryConfig) -> Result<(SdkMeterProvider, Metrics), Error
             .with_endpoint(endpoint.as_str())
             .with_timeout(config.export_timeout.get())
             .build()?;
-        builder = builder.with_reader(PeriodicReader::builder(exporter).with_interval(config.export_interval.get()).build());
+        builder =
+            builder.with_reader(PeriodicReader::builder(exporter).with_interval(config.export_interval.get()).build());
     }
     let meters = builder.build();
     let metrics = Metrics::new(&meters, registry);

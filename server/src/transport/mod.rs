@@ -4,7 +4,6 @@ mod connection;
 mod health;
 mod listener;
 
-
 use futures::Stream;
 use tonic::service::Routes;
 use tonic::transport::Server;
