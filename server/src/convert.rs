@@ -387,3 +387,133 @@ pub fn commit_epoch(e: lake::EpochInfo) -> v1::CommitEpoch {
         versions: e.versions.into_iter().map(|(seq, version)| v1::CommitVersion { seq, version }).collect(),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use v1::literal::Value;
+
+    fn value(value: Value) -> v1::Expression {
+        v1::Expression { kind: Some(v1::expression::Kind::Literal(v1::Literal { value: Some(value) })) }
+    }
+
+    fn call(operator: v1::Operator, arguments: Vec<v1::Expression>) -> v1::Expression {
+        let call = v1::Call { operator: operator.into(), arguments };
+        v1::Expression { kind: Some(v1::expression::Kind::Call(call)) }
+    }
+
+    fn read(e: v1::Expression) -> Result<lake::Expression> {
+        let filter = v1::Filter { kind: Some(v1::filter::Kind::Expression(e)) };
+        match super::filter(Some(filter), 3)? {
+            Some(lake::Filter::Expression(e)) => Ok(e),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn names_have_no_way_out_of_the_warehouse() {
+        for part in ["vectors", "PartyAbbrev", "user-id", "a.b", "select", &"x".repeat(128)] {
+            assert!(table_name(vec![part.into()]).is_ok(), "{part}");
+        }
+        for part in ["", ".", "..", ".hidden", "a/b", "a\\b", "a b", "\u{e9}", "a\0", &"x".repeat(129)] {
+            assert!(table_name(vec!["ns".into(), part.into()]).is_err(), "{part}");
+            assert!(namespace(vec![part.into()]).is_err(), "{part}");
+        }
+        assert!(table_name(Vec::new()).is_err());
+        assert!(namespace(Vec::new()).is_ok(), "the root");
+        assert!(table_name(vec!["n".into(); 17]).is_err());
+        let uri = |uri: &str| table_id(Some(v1::Table { kind: Some(v1::table::Kind::Uri(uri.into())) }));
+        assert!(uri("s3://bucket/path.lance").is_ok());
+        assert!(uri("").is_err() && uri("a\nb").is_err() && uri(&"x".repeat(2049)).is_err());
+        assert!(table_id(None).is_err() && table_id(Some(v1::Table { kind: None })).is_err());
+    }
+
+    #[test]
+    fn every_operator_is_known_and_takes_its_number_of_arguments_only() {
+        for raw in 1..=16 {
+            let operator = v1::Operator::try_from(raw).unwrap();
+            let taken: Vec<usize> =
+                (0..5).filter(|n| read(call(operator, vec![value(Value::Boolean(true)); *n])).is_ok()).collect();
+            let expected: &[usize] = match operator {
+                v1::Operator::And | v1::Operator::Or | v1::Operator::In => &[2, 3, 4],
+                v1::Operator::Not
+                | v1::Operator::IsNull
+                | v1::Operator::IsNotNull
+                | v1::Operator::IsTrue
+                | v1::Operator::IsFalse => &[1],
+                v1::Operator::Like => &[2, 3],
+                v1::Operator::Between => &[3],
+                _ => &[2],
+            };
+            assert_eq!(taken, expected, "{operator:?}");
+        }
+        assert!(read(call(v1::Operator::Unspecified, Vec::new())).is_err());
+        assert!(v1::Operator::try_from(17).is_err(), "a new operator needs a row here");
+    }
+
+    #[test]
+    fn a_filter_deeper_than_the_bound_is_refused_with_the_bound() {
+        let not = |e| call(v1::Operator::Not, vec![e]);
+        assert!(read(not(not(value(Value::Boolean(true))))).is_ok());
+        let refused = read(not(not(not(value(Value::Boolean(true)))))).unwrap_err();
+        assert!(refused.message().contains("deeper than 3"), "{refused}");
+    }
+
+    #[test]
+    fn literals_out_of_their_range_are_refused() {
+        let decimal =
+            |unscaled: &str, scale| read(value(Value::Decimal(v1::Decimal { unscaled: unscaled.into(), scale })));
+        let expected = lake::Literal::Decimal { unscaled: -1234, scale: 2 };
+        assert_eq!(decimal("-1234", 2).unwrap(), lake::Expression::Literal(expected));
+        assert!(decimal(&"9".repeat(38), 38).is_ok());
+        for (unscaled, scale) in [("", 0), ("-", 0), ("1.5", 0), ("+1", 0), (&*"9".repeat(39), 0), ("1", 128)] {
+            assert!(decimal(unscaled, scale).is_err(), "{unscaled} {scale}");
+        }
+        let timestamp = |nanos| read(value(Value::Timestamp(v1::TimestampLiteral { seconds: -1, nanos, zoned: true })));
+        assert!(timestamp(500_000_000).is_ok());
+        assert!(timestamp(-1).is_err() && timestamp(1_000_000_000).is_err());
+        assert!(read(value(Value::Time(NANOS_PER_DAY - 1))).is_ok());
+        assert!(read(value(Value::Time(NANOS_PER_DAY))).is_err() && read(value(Value::Time(-1))).is_err());
+        let nothing = v1::Expression { kind: Some(v1::expression::Kind::Literal(v1::Literal { value: None })) };
+        assert!(read(nothing).is_err() && read(v1::Expression { kind: None }).is_err());
+    }
+
+    #[test]
+    fn absent_and_zero_differ_where_the_wire_says_so() {
+        let table = Some(v1::Table { kind: Some(v1::table::Kind::Name(v1::TableName { parts: vec!["t".into()] })) });
+        let request = v1::ScanRequest { table: table.clone(), ..Default::default() };
+        let spec = scan_spec(request.clone(), 3).unwrap();
+        assert_eq!((spec.limit, spec.projection, spec.split_bytes, spec.max_splits), (None, None, None, None));
+        let request = v1::ScanRequest { limit: Some(0), projection: Some(v1::Projection::default()), ..request };
+        let spec = scan_spec(request, 3).unwrap();
+        assert_eq!((spec.limit, spec.projection), (Some(0), Some(Vec::new())));
+        assert!(split_spec(v1::ScanTicket { table, ..Default::default() }, 3).is_err(), "a ticket names its fragments");
+    }
+
+    #[test]
+    fn ids_are_uuids_in_one_form() {
+        let id = "0123ABCD-0000-4000-8000-00000000000A";
+        assert_eq!(request_id(id).unwrap(), id.to_lowercase());
+        assert_eq!(request_id("").unwrap(), "");
+        assert!(request_id("1").is_err());
+        let commit = |epoch: &str, seq| commit_id(Some(v1::CommitId { epoch: epoch.into(), seq }));
+        assert_eq!(commit(id, 1).unwrap().epoch, id.to_lowercase());
+        assert!(commit(id, 0).is_err() && commit("", 1).is_err() && commit_id(None).is_err());
+        assert!(write_mode(3).is_err());
+    }
+
+    #[test]
+    fn times_keep_their_nanoseconds_before_the_epoch_too() {
+        let time = prost_types::Timestamp { seconds: -1, nanos: 500_000_000 };
+        assert_eq!(to_timestamp(from_timestamp(&time).unwrap()), time);
+        assert!(from_timestamp(&prost_types::Timestamp { seconds: 0, nanos: -1 }).is_err());
+        assert!(from_timestamp(&prost_types::Timestamp { seconds: i64::MAX, nanos: 0 }).is_err());
+    }
+
+    #[test]
+    fn bytes_that_are_no_schema_are_refused() {
+        assert!(schema(&Bytes::from_static(b"no schema")).is_err());
+        assert!(schema(&Bytes::new()).unwrap().is_none());
+    }
+}

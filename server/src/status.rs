@@ -98,15 +98,6 @@ pub fn from_flight(error: FlightError) -> Status {
     }
 }
 
-/// Bytes that are not the message they should be.
-pub fn from_decode(what: &str, error: &prost::DecodeError) -> Status {
-    let text = error.to_string();
-    if text.contains("recursion limit") {
-        return status(Reason::InvalidArgument, NESTED_TOO_DEEP);
-    }
-    status(Reason::InvalidArgument, format!("{what} cannot be read: {text}"))
-}
-
 /// The row of the error table for each condition of the lake.
 pub fn reason_of(kind: ErrorKind) -> Reason {
     match kind {

@@ -153,8 +153,8 @@ async fn the_socket_of_a_killed_process_is_replaced_and_that_of_a_live_one_refus
 #[tokio::test]
 async fn the_admin_port_tells_life_readiness_and_metrics() {
     let gateway = Gateway::start(&[]).await;
-    let mut connected = StatusServiceClient::new(gateway.channel().await);
-    connected.get_status(GetStatusRequest {}).await.unwrap();
+    let channel = gateway.channel().await;
+    StatusServiceClient::new(channel.clone()).get_status(GetStatusRequest {}).await.unwrap();
     assert_eq!(gateway.get("/live").await.0, 200);
     assert_eq!(gateway.get("/ready").await, (200, "serving\n".to_owned()));
     assert_eq!(gateway.get("/nothing").await.0, 404);

@@ -21,7 +21,7 @@ pub(super) fn service() -> (HealthReporter, HealthServer<impl Health>) {
 }
 
 /// Keeps the health at the state, from a task of its own.
-pub fn follow(reporter: HealthReporter, mut state: watch::Receiver<State>) {
+pub(super) fn follow(reporter: HealthReporter, mut state: watch::Receiver<State>) {
     tokio::spawn(async move {
         loop {
             let status = match *state.borrow_and_update() {

@@ -9,7 +9,6 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 
 pub use connection::{Connection, connections};
-pub use health::follow as follow_health;
 pub use listener::{Bound, ListenError, Listener};
 
 use crate::state::Gateway;

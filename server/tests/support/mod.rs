@@ -122,16 +122,15 @@ impl Gateway {
 
     /// Asks until the admin port answers so.
     pub async fn wait_for(&self, path: &str, answer: impl Fn(u16, &str) -> bool) {
-        soon(path, async {
-            loop {
-                let (code, page) = self.get(path).await;
-                if answer(code, &page) {
-                    return;
-                }
-                tokio::task::yield_now().await;
+        let mut last = (0, String::new());
+        let asked = tokio::time::timeout(PATIENCE, async {
+            while !answer(last.0, &last.1) {
+                last = self.get(path).await;
             }
-        })
-        .await;
+        });
+        if asked.await.is_err() {
+            panic!("{path} still answers {} {}", last.0, last.1);
+        }
     }
 
     pub async fn signal(&self, name: &str) {

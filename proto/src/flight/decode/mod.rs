@@ -1,5 +1,6 @@
 //! Messages to record batches.
 
+mod arrays;
 mod check;
 
 use std::collections::HashMap;
@@ -45,13 +46,15 @@ pub enum Item {
 pub struct Decoder {
     max_bytes: usize,
     schema: Option<SchemaRef>,
+    /// All columns are of types that we read ourselves.
+    known: bool,
     dictionaries: HashMap<i64, ArrayRef>,
 }
 
 impl Decoder {
     /// Refuses a compressed body that unpacks to more than this, and dictionaries that hold more than this.
     pub fn new(max_bytes: usize) -> Self {
-        Self { max_bytes, schema: None, dictionaries: HashMap::new() }
+        Self { max_bytes, schema: None, known: false, dictionaries: HashMap::new() }
     }
 
     /// The schema, once its message was decoded.
@@ -74,6 +77,7 @@ impl Decoder {
                     return Err(Error::codec(Reason::InvalidArgument, "a stream has one schema, and this is a second"));
                 }
                 let schema = SchemaRef::new(header_to_schema(&incoming.header)?);
+                self.known = arrays::known(&schema);
                 self.schema = Some(schema.clone());
                 Ok(Item::Schema(schema))
             }
@@ -93,7 +97,11 @@ impl Decoder {
         let schema = self.known_schema()?.clone();
         let batch = message.header_as_record_batch().ok_or_else(|| Error::corrupt("a record batch has no header"))?;
         check::body(&batch, &incoming.body, self.max_bytes)?;
+        let known = self.known && batch.compression().is_none();
         guard("a record batch", || {
+            if known {
+                return arrays::read(&incoming.body, &batch, schema);
+            }
             read_record_batch(&incoming.body, batch, schema, &self.dictionaries, None, &message.version())
                 .map_err(|e| from_reader("a record batch", &e))
         })

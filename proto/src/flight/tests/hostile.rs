@@ -213,6 +213,50 @@ fn headers_that_do_not_fit_the_body_are_refused() {
 }
 
 #[test]
+fn strings_and_lists_that_are_not_what_they_tell_are_refused() {
+    let offsets = |offsets: &[i32]| offsets.iter().flat_map(|o| o.to_le_bytes()).collect::<Vec<u8>>();
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    let list: ArrayRef = Arc::new(arrow_array::ListArray::from_iter_primitive::<arrow_array::types::Int8Type, _, _>([
+        Some(vec![Some(1)]),
+    ]));
+    // Two strings: offsets at 0, values at 16.
+    let strings = |ends: &[i32], values: &[u8]| {
+        let mut body = offsets(ends);
+        body.resize(16, 0);
+        body.extend_from_slice(values);
+        let buffers = [(0, 0), (0, ends.len() as i64 * 4), (16, values.len() as i64)];
+        forged(2, (2, 0), &buffers, None, body)
+    };
+    for (what, message) in [
+        ("backwards", strings(&[0, 3, 2], b"abc")),
+        ("negative", strings(&[-1, 2, 3], b"abc")),
+        ("over the end", strings(&[0, 2, 4], b"abc")),
+        ("within a character", strings(&[0, 1, 2], "é".as_bytes())),
+        ("no utf-8", strings(&[0, 1, 2], b"\xff\xfe")),
+        ("too few offsets", strings(&[0, 1], b"abc")),
+    ] {
+        assert_eq!(refusal(text.clone(), message), Reason::CorruptData, "{what}");
+    }
+    assert_eq!(refusal(list, strings(&[0, 1, 2], b"ab")), Reason::CorruptData, "a list whose values have no node");
+    let at_odds = forged(2, (2, 1), &[(0, 1), (8, 12), (24, 0)], None, vec![0xff; 64]);
+    assert_eq!(refusal(text, at_odds), Reason::CorruptData, "a bitmap without the null that is told");
+}
+
+#[test]
+fn an_array_at_an_odd_place_of_the_body_is_copied_to_a_better_one() {
+    let mut body = vec![0_u8; 3];
+    body.extend([0_i32, 1, 3].iter().flat_map(|o| o.to_le_bytes()));
+    body.extend_from_slice(b"abc");
+    let message = forged(2, (2, 0), &[(0, 0), (3, 12), (15, 3)], None, body);
+    let column: ArrayRef = Arc::new(StringArray::from(vec!["a", "bc"]));
+    let mut all = messages(&[batch(column.clone())], EncodeOptions::default());
+    all.truncate(1);
+    all.push(message);
+    let bytes: Vec<u8> = all.into_iter().map(wire).flat_map(|b| b.to_vec()).collect();
+    assert_eq!(rows(read(&Bytes::from(bytes), 1000).unwrap()), batch(column));
+}
+
+#[test]
 fn bodies_that_unpack_to_more_than_the_limit_are_refused() {
     let claim = |len: i64, packed: &[u8]| [&len.to_le_bytes()[..], packed].concat();
     let huge = claim(1 << 40, b"xxxx");

@@ -89,7 +89,7 @@ impl ScanStream {
             self.pending.push_back(batch);
             return Ok(());
         }
-        let mut ranges = Vec::from_iter([0..batch.num_rows()]);
+        let mut ranges: Vec<_> = std::iter::once(0..batch.num_rows()).collect();
         while let Some(range) = ranges.pop() {
             let rows = range.end - range.start;
             let bytes = size::rows_bytes(&columns, range.clone());
