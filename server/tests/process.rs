@@ -176,7 +176,6 @@ async fn the_admin_port_tells_life_readiness_and_metrics() {
                 .all(|line| page.contains(line))
         })
         .await;
-    drop(connected);
 }
 
 #[tokio::test]

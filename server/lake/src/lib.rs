@@ -1,7 +1,8 @@
 //! Everything lance-gateway knows about Lance: the only crate of the service that depends on it, and one without a wire in it.
 //!
 //! [`Lake`] is the door. It is a cheap clone, all its methods are async and may be dropped at any point unless they say otherwise,
-//! and each error is an [`Error`] with an [`ErrorKind`] and a message that is safe for clients.
+//! and each error is an [`Error`] with an [`ErrorKind`] and a message that is safe for clients. They return boxed futures, since
+//! the compiler would otherwise build all of Lance's async code again in each crate and test that awaits one: minutes each.
 //!
 //! | Folder | Subject |
 //! |---|---|
@@ -40,6 +41,7 @@ pub use scan::ScanStream;
 pub use types::*;
 
 use commit::CommitLocks;
+use futures::future::BoxFuture;
 use scan::RowWidths;
 use session::Stores;
 use table::{OpenTables, Place};
@@ -62,16 +64,26 @@ pub(crate) struct Inner {
 
 impl Lake {
     /// Opens the warehouse; a missing local folder is made.
-    pub async fn open(options: LakeOptions) -> Result<Self> {
-        let warehouse = Place::parse_option(&options.warehouse)?;
-        let uri_prefixes =
-            options.uri_prefixes.iter().map(|prefix| Place::parse_option(prefix)).collect::<Result<_>>()?;
-        let stores = Stores::open(&options, &warehouse).await?;
-        let open_tables = OpenTables::new(options.open_tables);
-        let row_widths = RowWidths::new(options.open_tables);
-        let commit_locks = CommitLocks::new(options.open_tables);
-        Ok(Self {
-            inner: Arc::new(Inner { options, warehouse, uri_prefixes, stores, open_tables, row_widths, commit_locks }),
+    pub fn open(options: LakeOptions) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let warehouse = Place::parse_option(&options.warehouse)?;
+            let uri_prefixes =
+                options.uri_prefixes.iter().map(|prefix| Place::parse_option(prefix)).collect::<Result<_>>()?;
+            let stores = Stores::open(&options, &warehouse).await?;
+            let open_tables = OpenTables::new(options.open_tables);
+            let row_widths = RowWidths::new(options.open_tables);
+            let commit_locks = CommitLocks::new(options.open_tables);
+            Ok(Self {
+                inner: Arc::new(Inner {
+                    options,
+                    warehouse,
+                    uri_prefixes,
+                    stores,
+                    open_tables,
+                    row_widths,
+                    commit_locks,
+                }),
+            })
         })
     }
 }

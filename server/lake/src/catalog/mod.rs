@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use lance_io::object_store::ObjectStore;
 use object_store::path::Path;
@@ -19,112 +20,120 @@ const CONCURRENT_LOOKS: usize = 16;
 
 impl Lake {
     /// The tables of one namespace by name, at most `page_size` after `page_token`, and the token of the next page.
-    pub async fn list_tables(
-        &self,
-        namespace: &[String],
-        page_token: Option<&str>,
+    pub fn list_tables<'a>(
+        &'a self,
+        namespace: &'a [String],
+        page_token: Option<&'a str>,
         page_size: usize,
-    ) -> Result<(Vec<Vec<String>>, Option<String>)> {
-        self.check_namespace(namespace).await?;
-        let (store, folder) = self.folder(namespace).await?;
-        let mut names: Vec<String> = self
-            .folders(&store, &folder)
-            .await?
-            .iter()
-            .filter_map(|folder| table_of_folder(folder).map(str::to_owned))
-            .filter(|name| page_token.is_none_or(|token| name.as_str() > token))
-            .collect();
-        names.sort_unstable();
-        let page_size = page_size.clamp(1, self.inner.options.max_list);
-        let mut tables: Vec<String> = Vec::with_capacity(page_size.min(names.len()));
-        let mut checked = stream::iter(names)
-            .map(|name| {
-                let (store, folder) = (&store, &folder);
-                async move {
-                    let there = has_versions(store, &folder.clone().join(format!("{name}.lance"))).await?;
-                    Ok::<_, Error>(there.then_some(name))
+    ) -> BoxFuture<'a, Result<(Vec<Vec<String>>, Option<String>)>> {
+        Box::pin(async move {
+            self.check_namespace(namespace).await?;
+            let (store, folder) = self.folder(namespace).await?;
+            let mut names: Vec<String> = self
+                .folders(&store, &folder)
+                .await?
+                .iter()
+                .filter_map(|folder| table_of_folder(folder).map(str::to_owned))
+                .filter(|name| page_token.is_none_or(|token| name.as_str() > token))
+                .collect();
+            names.sort_unstable();
+            let page_size = page_size.clamp(1, self.inner.options.max_list);
+            let mut tables: Vec<String> = Vec::with_capacity(page_size.min(names.len()));
+            let mut checked = stream::iter(names)
+                .map(|name| {
+                    let (store, folder) = (&store, &folder);
+                    async move {
+                        let there = has_versions(store, &folder.clone().join(format!("{name}.lance"))).await?;
+                        Ok::<_, Error>(there.then_some(name))
+                    }
+                })
+                .buffered(CONCURRENT_LOOKS);
+            while let Some(name) = checked.try_next().await? {
+                let Some(name) = name else { continue };
+                if tables.len() == page_size {
+                    return Ok((tables.iter().map(|last| qualified(namespace, last)).collect(), tables.pop()));
                 }
-            })
-            .buffered(CONCURRENT_LOOKS);
-        while let Some(name) = checked.try_next().await? {
-            let Some(name) = name else { continue };
-            if tables.len() == page_size {
-                return Ok((tables.iter().map(|last| qualified(namespace, last)).collect(), tables.pop()));
+                tables.push(name);
             }
-            tables.push(name);
-        }
-        Ok((tables.iter().map(|name| qualified(namespace, name)).collect(), None))
+            Ok((tables.iter().map(|name| qualified(namespace, name)).collect(), None))
+        })
     }
 
     /// Creates a namespace in an existing one. False: it was there, and `if_not_exists` allowed it.
-    pub async fn create_namespace(&self, namespace: &[String], if_not_exists: bool) -> Result<bool> {
-        let Some((name, parent)) = namespace.split_last() else {
-            return Err(Error::invalid("a namespace needs a name"));
-        };
-        check_part(name)?;
-        let (store, folder) = self.folder(namespace).await?;
-        self.check_namespace(parent).await?;
-        let put = PutOptions { mode: PutMode::Create, ..Default::default() };
-        match store.inner.put_opts(&folder.join(MARKER), PutPayload::new(), put).await {
-            Ok(_) => Ok(true),
-            Err(object_store::Error::AlreadyExists { .. }) if if_not_exists => Ok(false),
-            Err(object_store::Error::AlreadyExists { .. }) => Err(Error::new(
-                ErrorKind::NamespaceAlreadyExists,
-                format!("namespace {} exists already", shown(namespace)),
-            )),
-            Err(e) => Err(from_store(e, format!("cannot create namespace {}", shown(namespace)))),
-        }
+    pub fn create_namespace<'a>(&'a self, namespace: &'a [String], if_not_exists: bool) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move {
+            let Some((name, parent)) = namespace.split_last() else {
+                return Err(Error::invalid("a namespace needs a name"));
+            };
+            check_part(name)?;
+            let (store, folder) = self.folder(namespace).await?;
+            self.check_namespace(parent).await?;
+            let put = PutOptions { mode: PutMode::Create, ..Default::default() };
+            match store.inner.put_opts(&folder.join(MARKER), PutPayload::new(), put).await {
+                Ok(_) => Ok(true),
+                Err(object_store::Error::AlreadyExists { .. }) if if_not_exists => Ok(false),
+                Err(object_store::Error::AlreadyExists { .. }) => Err(Error::new(
+                    ErrorKind::NamespaceAlreadyExists,
+                    format!("namespace {} exists already", shown(namespace)),
+                )),
+                Err(e) => Err(from_store(e, format!("cannot create namespace {}", shown(namespace)))),
+            }
+        })
     }
 
     /// The namespaces directly in `parent`: their last names, sorted.
-    pub async fn list_namespaces(&self, parent: &[String]) -> Result<Vec<String>> {
-        self.check_namespace(parent).await?;
-        let (store, folder) = self.folder(parent).await?;
-        let candidates: Vec<String> = self
-            .folders(&store, &folder)
-            .await?
-            .into_iter()
-            .filter(|name| table_of_folder(name).is_none() && check_part(name).is_ok())
-            .collect();
-        let mut names: Vec<String> = stream::iter(candidates)
-            .map(|name| {
-                let (store, folder) = (&store, &folder);
-                async move {
-                    let there = exists(store, &folder.clone().join(name.as_str()).join(MARKER)).await?;
-                    Ok::<_, Error>(there.then_some(name))
-                }
-            })
-            .buffer_unordered(CONCURRENT_LOOKS)
-            .try_filter_map(async |name| Ok(name))
-            .try_collect()
-            .await?;
-        names.sort_unstable();
-        Ok(names)
+    pub fn list_namespaces<'a>(&'a self, parent: &'a [String]) -> BoxFuture<'a, Result<Vec<String>>> {
+        Box::pin(async move {
+            self.check_namespace(parent).await?;
+            let (store, folder) = self.folder(parent).await?;
+            let candidates: Vec<String> = self
+                .folders(&store, &folder)
+                .await?
+                .into_iter()
+                .filter(|name| table_of_folder(name).is_none() && check_part(name).is_ok())
+                .collect();
+            let mut names: Vec<String> = stream::iter(candidates)
+                .map(|name| {
+                    let (store, folder) = (&store, &folder);
+                    async move {
+                        let there = exists(store, &folder.clone().join(name.as_str()).join(MARKER)).await?;
+                        Ok::<_, Error>(there.then_some(name))
+                    }
+                })
+                .buffer_unordered(CONCURRENT_LOOKS)
+                .try_filter_map(async |name| Ok(name))
+                .try_collect()
+                .await?;
+            names.sort_unstable();
+            Ok(names)
+        })
     }
 
     /// Drops an empty namespace. False: there was none, and `if_exists` allowed it.
-    pub async fn drop_namespace(&self, namespace: &[String], if_exists: bool) -> Result<bool> {
-        if namespace.is_empty() {
-            return Err(Error::invalid("the root cannot be dropped"));
-        }
-        let (store, folder) = self.folder(namespace).await?;
-        match self.check_namespace(namespace).await {
-            Ok(()) => {}
-            Err(e) if e.kind() == ErrorKind::NamespaceNotFound && if_exists => return Ok(false),
-            Err(e) => return Err(e),
-        }
-        let doing = format!("cannot drop namespace {}", shown(namespace));
-        let (tables, _) = self.list_tables(namespace, None, 1).await?;
-        if !tables.is_empty() || !self.list_namespaces(namespace).await?.is_empty() {
-            return Err(Error::new(
-                ErrorKind::NamespaceNotEmpty,
-                format!("namespace {} still holds tables or namespaces; drop them first", shown(namespace)),
-            ));
-        }
-        match store.inner.delete(&folder.join(MARKER)).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(true),
-            Err(e) => Err(from_store(e, doing)),
-        }
+    pub fn drop_namespace<'a>(&'a self, namespace: &'a [String], if_exists: bool) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move {
+            if namespace.is_empty() {
+                return Err(Error::invalid("the root cannot be dropped"));
+            }
+            let (store, folder) = self.folder(namespace).await?;
+            match self.check_namespace(namespace).await {
+                Ok(()) => {}
+                Err(e) if e.kind() == ErrorKind::NamespaceNotFound && if_exists => return Ok(false),
+                Err(e) => return Err(e),
+            }
+            let doing = format!("cannot drop namespace {}", shown(namespace));
+            let (tables, _) = self.list_tables(namespace, None, 1).await?;
+            if !tables.is_empty() || !self.list_namespaces(namespace).await?.is_empty() {
+                return Err(Error::new(
+                    ErrorKind::NamespaceNotEmpty,
+                    format!("namespace {} still holds tables or namespaces; drop them first", shown(namespace)),
+                ));
+            }
+            match store.inner.delete(&folder.join(MARKER)).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(true),
+                Err(e) => Err(from_store(e, doing)),
+            }
+        })
     }
 
     /// Fails if there is no such namespace. The root is always there.

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::Utc;
+use futures::future::BoxFuture;
 use lance::Dataset;
 use lance::dataset::CommitBuilder;
 use lance_table::transaction::{Operation, Transaction, TransactionBuilder, UpdateMap};
@@ -49,55 +50,65 @@ enum Attempt {
 impl Lake {
     /// Seals the staged writes of one checkpoint. Checks them against the table, changes nothing. The same `id` with the same
     /// staged writes gives the same committable.
-    pub async fn prepare(
-        &self,
+    pub fn prepare<'a>(
+        &'a self,
         id: CommitId,
-        write: &[u8],
-        staged: &[Bytes],
+        write: &'a [u8],
+        staged: &'a [Bytes],
         properties: HashMap<String, String>,
-    ) -> Result<Prepared> {
-        let committable = committable::assemble(id, write, staged, properties)?;
-        let sealed = envelope::seal(Kind::Committable, &committable)?;
-        let opened = committable::understand(committable)?;
-        let location = self.locate(&opened.table)?;
-        let dataset = self.open_latest(&location).await?;
-        check_incarnation(&dataset, &opened)?;
-        if opened.mode == WriteMode::Append {
-            fit::check(&opened.schema, dataset.schema(), &opened.fragments)?;
-        }
-        self.data_files(&location).await?.check(&opened.fragments).await?;
-        Ok(Prepared { committable: sealed, num_rows: opened.num_rows, num_bytes: opened.num_bytes })
+    ) -> BoxFuture<'a, Result<Prepared>> {
+        Box::pin(async move {
+            let committable = committable::assemble(id, write, staged, properties)?;
+            let sealed = envelope::seal(Kind::Committable, &committable)?;
+            let opened = committable::understand(committable)?;
+            let location = self.locate(&opened.table)?;
+            let dataset = self.open_latest(&location).await?;
+            check_incarnation(&dataset, &opened)?;
+            if opened.mode == WriteMode::Append {
+                fit::check(&opened.schema, dataset.schema(), &opened.fragments)?;
+            }
+            self.data_files(&location).await?.check(&opened.fragments).await?;
+            Ok(Prepared { committable: sealed, num_rows: opened.num_rows, num_bytes: opened.num_bytes })
+        })
     }
 
     /// Makes a committable visible as one version. Not cut off in the middle by dropping the future: a commit that was sent to
     /// the store may still land, and the next call finds out.
-    pub async fn commit(&self, committable: &[u8]) -> Result<Committed> {
-        let opened = committable::open(committable)?;
-        let location = self.locate(&opened.table)?;
-        let deadline = Instant::now() + self.inner.options.commit.timeout;
-        let lock = self.commit_lock(&location).await;
-        let _one_at_a_time = tokio::time::timeout_at(deadline, lock.lock()).await.map_err(|_| {
-            Error::new(ErrorKind::Overloaded, "other commits of this table take all the time of this one; try again")
-        })?;
-        let mut last = None;
-        for _ in 0..self.inner.options.commit.max_attempts {
-            if Instant::now() >= deadline {
-                break;
-            }
-            match self.try_commit(&location, &opened, deadline).await? {
-                Attempt::Landed { already } => {
-                    return match self.known(&location, &opened.id).await? {
-                        CommitState::Committed(version) => Ok(Committed { version, already_committed: already }),
-                        // The store acknowledged a version that is not in the history: it was put into a hole.
-                        _ => Err(unknown("the commit was acknowledged, but the latest version does not show it")),
-                    };
+    pub fn commit<'a>(&'a self, committable: &'a [u8]) -> BoxFuture<'a, Result<Committed>> {
+        Box::pin(async move {
+            let opened = committable::open(committable)?;
+            let location = self.locate(&opened.table)?;
+            let deadline = Instant::now() + self.inner.options.commit.timeout;
+            let lock = self.commit_lock(&location).await;
+            let _one_at_a_time = tokio::time::timeout_at(deadline, lock.lock()).await.map_err(|_| {
+                Error::new(
+                    ErrorKind::Overloaded,
+                    "other commits of this table take all the time of this one; try again",
+                )
+            })?;
+            let mut last = None;
+            for _ in 0..self.inner.options.commit.max_attempts {
+                if Instant::now() >= deadline {
+                    break;
                 }
-                Attempt::Again(error) => last = Some(error),
+                match self.try_commit(&location, &opened, deadline).await? {
+                    Attempt::Landed { already } => {
+                        return match self.known(&location, &opened.id).await? {
+                            CommitState::Committed(version) => Ok(Committed { version, already_committed: already }),
+                            // The store acknowledged a version that is not in the history: it was put into a hole.
+                            _ => Err(unknown("the commit was acknowledged, but the latest version does not show it")),
+                        };
+                    }
+                    Attempt::Again(error) => last = Some(error),
+                }
             }
-        }
-        Err(last.unwrap_or_else(|| {
-            Error::new(ErrorKind::ConcurrentModification, "no attempt to commit was made in the time given; try again")
-        }))
+            Err(last.unwrap_or_else(|| {
+                Error::new(
+                    ErrorKind::ConcurrentModification,
+                    "no attempt to commit was made in the time given; try again",
+                )
+            }))
+        })
     }
 
     async fn try_commit(&self, location: &Location, commit: &Opened, deadline: Instant) -> Result<Attempt> {
@@ -208,18 +219,22 @@ impl Lake {
     }
 
     /// Fences the id of a committable, then deletes its files. Answers how many.
-    pub async fn abort(&self, committable: &[u8]) -> Result<u64> {
-        let opened = committable::open(committable)?;
-        let location = self.locate(&opened.table)?;
-        self.fence(&location, Some(&opened.incarnation), &opened.id).await?;
-        self.data_files(&location).await?.delete(&opened.fragments).await
+    pub fn abort<'a>(&'a self, committable: &'a [u8]) -> BoxFuture<'a, Result<u64>> {
+        Box::pin(async move {
+            let opened = committable::open(committable)?;
+            let location = self.locate(&opened.table)?;
+            self.fence(&location, Some(&opened.incarnation), &opened.id).await?;
+            self.data_files(&location).await?.delete(&opened.fragments).await
+        })
     }
 
     /// Fences an id whose committable is lost. Its files are left to the sweep.
-    pub async fn abort_id(&self, table: &TableId, id: CommitId) -> Result<()> {
-        committable::check_id("epoch", &id.epoch)?;
-        let location = self.locate(table)?;
-        self.fence(&location, None, &id).await
+    pub fn abort_id<'a>(&'a self, table: &'a TableId, id: CommitId) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            committable::check_id("epoch", &id.epoch)?;
+            let location = self.locate(table)?;
+            self.fence(&location, None, &id).await
+        })
     }
 
     async fn fence(&self, location: &Location, of: Option<&str>, id: &CommitId) -> Result<()> {
@@ -259,14 +274,16 @@ impl Lake {
     }
 
     /// What the table knows of an id.
-    pub async fn get_commit(&self, table: &TableId, id: &CommitId) -> Result<CommitState> {
-        self.known(&self.locate(table)?, id).await
+    pub fn get_commit<'a>(&'a self, table: &'a TableId, id: &'a CommitId) -> BoxFuture<'a, Result<CommitState>> {
+        Box::pin(async move { self.known(&self.locate(table)?, id).await })
     }
 
     /// All epochs in the ledger, the one that changed last first.
-    pub async fn commits(&self, table: &TableId) -> Result<Vec<EpochInfo>> {
-        let dataset = self.open_latest(&self.locate(table)?).await?;
-        ledger::epochs(&dataset.manifest().table_metadata)
+    pub fn commits<'a>(&'a self, table: &'a TableId) -> BoxFuture<'a, Result<Vec<EpochInfo>>> {
+        Box::pin(async move {
+            let dataset = self.open_latest(&self.locate(table)?).await?;
+            ledger::epochs(&dataset.manifest().table_metadata)
+        })
     }
 
     async fn known(&self, location: &Location, id: &CommitId) -> Result<CommitState> {

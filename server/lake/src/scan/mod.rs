@@ -16,6 +16,7 @@ mod widths;
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use lance::Dataset;
 use lance::dataset::scanner::{FragmentSlice, Scanner};
 use lance::deps::datafusion::execution::TaskContext;
@@ -42,80 +43,84 @@ const MAX_BATCH_ROWS: usize = 1 << 20;
 
 impl Lake {
     /// Reads one split.
-    pub async fn scan(&self, spec: &SplitSpec) -> Result<ScanStream> {
-        let options = &self.inner.options.scan;
-        let location = self.locate(&spec.table)?;
-        let dataset = self.open_version(&location, &VersionSelector::Version(spec.version)).await?;
-        let projected = Projected::new(&dataset, spec.projection.as_deref(), spec.metadata)?;
-        let filter = match &spec.filter {
-            Some(given) => Some(filter::plan(given, dataset.schema(), options.max_filter_depth)?),
-            None => None,
-        };
-        let mut pieces = ranges::named(&dataset, &spec.fragments).await?;
-        let bounds = Bounds {
-            rows: spec.batch_rows.filter(|rows| *rows > 0).unwrap_or(options.batch_rows).clamp(1, MAX_BATCH_ROWS),
-            bytes: spec
-                .batch_bytes
-                .filter(|bytes| *bytes > 0)
-                .unwrap_or(options.batch_bytes)
-                .clamp(1, options.max_row_bytes) as u64,
-            row_bytes: options.max_row_bytes as u64,
-        };
-        let mut skip = spec.row_offset;
-        let mut take = spec.limit.map_or(u64::MAX, |limit| limit.saturating_sub(skip));
-        if filter.is_none() {
-            // Without a filter the rows of the result are the rows of the files, and none is read in vain.
-            pieces = ranges::cut(pieces, skip, take);
-            skip = 0;
-            take = u64::MAX;
-        }
-        let num_rows = pieces.iter().map(Piece::num_rows).sum();
-        if num_rows == 0 || take == 0 {
-            let nothing = Input::Rows { left: 0, batch: 1 };
-            return Ok(ScanStream::new(projected.shown, nothing, bounds, 0, 0));
-        }
-        if projected.shown.fields().is_empty() && filter.is_none() {
-            let counted = Input::Rows { left: num_rows, batch: bounds.rows as u64 };
-            return Ok(ScanStream::new(projected.shown, counted, bounds, 0, u64::MAX));
-        }
-        let width = self.row_width(&dataset, &projected.read, filter.as_ref(), &pieces).await?;
-        let reading = Reading { dataset, schema: projected.read, filter, slices: None, pieces };
-        let plan = self.execute(reading.sliced().await?, width.batch_rows(bounds), bounds.bytes).await?;
-        let stream = ScanStream::new(projected.shown, Input::Plan(plan), bounds, skip, take);
-        Ok(match width.learned {
-            Some(learned) => stream.learning(learned),
-            None => stream,
+    pub fn scan<'a>(&'a self, spec: &'a SplitSpec) -> BoxFuture<'a, Result<ScanStream>> {
+        Box::pin(async move {
+            let options = &self.inner.options.scan;
+            let location = self.locate(&spec.table)?;
+            let dataset = self.open_version(&location, &VersionSelector::Version(spec.version)).await?;
+            let projected = Projected::new(&dataset, spec.projection.as_deref(), spec.metadata)?;
+            let filter = match &spec.filter {
+                Some(given) => Some(filter::plan(given, dataset.schema(), options.max_filter_depth)?),
+                None => None,
+            };
+            let mut pieces = ranges::named(&dataset, &spec.fragments).await?;
+            let bounds = Bounds {
+                rows: spec.batch_rows.filter(|rows| *rows > 0).unwrap_or(options.batch_rows).clamp(1, MAX_BATCH_ROWS),
+                bytes: spec
+                    .batch_bytes
+                    .filter(|bytes| *bytes > 0)
+                    .unwrap_or(options.batch_bytes)
+                    .clamp(1, options.max_row_bytes) as u64,
+                row_bytes: options.max_row_bytes as u64,
+            };
+            let mut skip = spec.row_offset;
+            let mut take = spec.limit.map_or(u64::MAX, |limit| limit.saturating_sub(skip));
+            if filter.is_none() {
+                // Without a filter the rows of the result are the rows of the files, and none is read in vain.
+                pieces = ranges::cut(pieces, skip, take);
+                skip = 0;
+                take = u64::MAX;
+            }
+            let num_rows = pieces.iter().map(Piece::num_rows).sum();
+            if num_rows == 0 || take == 0 {
+                let nothing = Input::Rows { left: 0, batch: 1 };
+                return Ok(ScanStream::new(projected.shown, nothing, bounds, 0, 0));
+            }
+            if projected.shown.fields().is_empty() && filter.is_none() {
+                let counted = Input::Rows { left: num_rows, batch: bounds.rows as u64 };
+                return Ok(ScanStream::new(projected.shown, counted, bounds, 0, u64::MAX));
+            }
+            let width = self.row_width(&dataset, &projected.read, filter.as_ref(), &pieces).await?;
+            let reading = Reading { dataset, schema: projected.read, filter, slices: None, pieces };
+            let plan = self.execute(reading.sliced().await?, width.batch_rows(bounds), bounds.bytes).await?;
+            let stream = ScanStream::new(projected.shown, Input::Plan(plan), bounds, skip, take);
+            Ok(match width.learned {
+                Some(learned) => stream.learning(learned),
+                None => stream,
+            })
         })
     }
 
     /// The number of rows of a version that the filter keeps, and the version.
-    pub async fn count_rows(
-        &self,
-        table: &TableId,
-        version: &VersionSelector,
-        filter: Option<&Filter>,
-    ) -> Result<(u64, u64)> {
-        let location = self.locate(table)?;
-        let dataset = self.open_version(&location, version).await?;
-        let version = dataset.manifest().version;
-        let doing = || format!("cannot count the rows of table {}", location.shown);
-        let Some(given) = filter else {
-            let rows = dataset.count_rows(None).await.map_err(|e| from_lance(e, doing(), Missing::Version))?;
-            return Ok((rows as u64, version));
-        };
-        let options = &self.inner.options.scan;
-        let filter = filter::plan(given, dataset.schema(), options.max_filter_depth)?;
-        let pieces = ranges::all(&dataset).await?;
-        if pieces.is_empty() {
-            return Ok((0, version));
-        }
-        let schema = Projected::new(&dataset, Some(&[]), Default::default())?.read;
-        let bounds = Bounds { rows: options.batch_rows, bytes: options.batch_bytes as u64, row_bytes: 0 };
-        let width = self.row_width(&dataset, &schema, Some(&filter), &pieces).await?;
-        let reading = Reading { dataset, schema, filter: Some(filter), slices: None, pieces: Vec::new() };
-        let scanner = self.scanner(&reading, width.batch_rows(bounds), bounds.bytes).await?;
-        let rows = scanner.count_rows().await.map_err(|e| from_lance(e, doing(), Missing::Version))?;
-        Ok((rows, version))
+    pub fn count_rows<'a>(
+        &'a self,
+        table: &'a TableId,
+        version: &'a VersionSelector,
+        filter: Option<&'a Filter>,
+    ) -> BoxFuture<'a, Result<(u64, u64)>> {
+        Box::pin(async move {
+            let location = self.locate(table)?;
+            let dataset = self.open_version(&location, version).await?;
+            let version = dataset.manifest().version;
+            let doing = || format!("cannot count the rows of table {}", location.shown);
+            let Some(given) = filter else {
+                let rows = dataset.count_rows(None).await.map_err(|e| from_lance(e, doing(), Missing::Version))?;
+                return Ok((rows as u64, version));
+            };
+            let options = &self.inner.options.scan;
+            let filter = filter::plan(given, dataset.schema(), options.max_filter_depth)?;
+            let pieces = ranges::all(&dataset).await?;
+            if pieces.is_empty() {
+                return Ok((0, version));
+            }
+            let schema = Projected::new(&dataset, Some(&[]), Default::default())?.read;
+            let bounds = Bounds { rows: options.batch_rows, bytes: options.batch_bytes as u64, row_bytes: 0 };
+            let width = self.row_width(&dataset, &schema, Some(&filter), &pieces).await?;
+            let reading = Reading { dataset, schema, filter: Some(filter), slices: None, pieces: Vec::new() };
+            let scanner = self.scanner(&reading, width.batch_rows(bounds), bounds.bytes).await?;
+            let rows = scanner.count_rows().await.map_err(|e| from_lance(e, doing(), Missing::Version))?;
+            Ok((rows, version))
+        })
     }
 
     async fn execute(

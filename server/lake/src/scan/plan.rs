@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use lance::Dataset;
 use lance_core::datatypes::Schema as LanceSchema;
 use lance_table::format::Fragment;
@@ -19,44 +20,46 @@ const UNKNOWN_ROW_BYTES: u64 = 64;
 
 impl Lake {
     /// Pins the version, checks columns and filter, and cuts the rows into splits.
-    pub async fn plan_scan(&self, spec: &ScanSpec) -> Result<ScanPlan> {
-        let location = self.locate(&spec.table)?;
-        let dataset = self.open_version(&location, &spec.version).await?;
-        let options = &self.inner.options.scan;
-        let projected = Projected::new(&dataset, spec.projection.as_deref(), spec.metadata)?;
-        if let Some(given) = &spec.filter {
-            filter::plan(given, dataset.schema(), options.max_filter_depth)?;
-        }
-        let pieces = ranges::all(&dataset).await?;
-        let limit = spec.limit.unwrap_or(u64::MAX);
-        // Without a filter it is known which rows the limit keeps; with one it is not, so one reader has to count.
-        let pieces = if spec.filter.is_none() { ranges::cut(pieces, 0, limit) } else { pieces };
-        let sizes = Sizes::new(&dataset, &projected.read);
-        let num_rows: u64 = pieces.iter().map(Piece::num_rows).sum();
-        let num_bytes: u64 = pieces.iter().map(|piece| sizes.of(piece)).sum();
-        let splits = if limit == 0 || num_rows == 0 {
-            Vec::new()
-        } else if spec.filter.is_some() && spec.limit.is_some() {
-            vec![split(&pieces, &sizes, spec.limit)]
-        } else {
-            let wanted = spec.split_bytes.filter(|bytes| *bytes > 0).unwrap_or(options.split_bytes);
-            let most = spec
-                .max_splits
-                .filter(|most| *most > 0)
-                .unwrap_or(options.max_splits)
-                .clamp(1, options.max_splits.max(1));
-            let groups = group(pieces, &sizes, wanted.max(1), most);
-            groups
-                .iter()
-                .map(|group| split(group, &sizes, spec.limit.map(|_| group.iter().map(Piece::num_rows).sum())))
-                .collect()
-        };
-        Ok(ScanPlan {
-            schema: projected.shown,
-            version: dataset.manifest().version,
-            num_rows: num_rows.min(limit),
-            num_bytes,
-            splits,
+    pub fn plan_scan<'a>(&'a self, spec: &'a ScanSpec) -> BoxFuture<'a, Result<ScanPlan>> {
+        Box::pin(async move {
+            let location = self.locate(&spec.table)?;
+            let dataset = self.open_version(&location, &spec.version).await?;
+            let options = &self.inner.options.scan;
+            let projected = Projected::new(&dataset, spec.projection.as_deref(), spec.metadata)?;
+            if let Some(given) = &spec.filter {
+                filter::plan(given, dataset.schema(), options.max_filter_depth)?;
+            }
+            let pieces = ranges::all(&dataset).await?;
+            let limit = spec.limit.unwrap_or(u64::MAX);
+            // Without a filter it is known which rows the limit keeps; with one it is not, so one reader has to count.
+            let pieces = if spec.filter.is_none() { ranges::cut(pieces, 0, limit) } else { pieces };
+            let sizes = Sizes::new(&dataset, &projected.read);
+            let num_rows: u64 = pieces.iter().map(Piece::num_rows).sum();
+            let num_bytes: u64 = pieces.iter().map(|piece| sizes.of(piece)).sum();
+            let splits = if limit == 0 || num_rows == 0 {
+                Vec::new()
+            } else if spec.filter.is_some() && spec.limit.is_some() {
+                vec![split(&pieces, &sizes, spec.limit)]
+            } else {
+                let wanted = spec.split_bytes.filter(|bytes| *bytes > 0).unwrap_or(options.split_bytes);
+                let most = spec
+                    .max_splits
+                    .filter(|most| *most > 0)
+                    .unwrap_or(options.max_splits)
+                    .clamp(1, options.max_splits.max(1));
+                let groups = group(pieces, &sizes, wanted.max(1), most);
+                groups
+                    .iter()
+                    .map(|group| split(group, &sizes, spec.limit.map(|_| group.iter().map(Piece::num_rows).sum())))
+                    .collect()
+            };
+            Ok(ScanPlan {
+                schema: projected.shown,
+                version: dataset.manifest().version,
+                num_rows: num_rows.min(limit),
+                num_bytes,
+                splits,
+            })
         })
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 use chrono::Utc;
+use futures::future::BoxFuture;
 
 use crate::Lake;
 use crate::commit::committable;
@@ -16,75 +17,77 @@ use crate::types::{BegunWrite, CreateOptions, TableId, WriteMode};
 
 impl Lake {
     /// Opens a table for writing, and creates it if `create` is there and it is not: once, whoever races.
-    pub async fn begin_write(
-        &self,
-        table: &TableId,
+    pub fn begin_write<'a>(
+        &'a self,
+        table: &'a TableId,
         schema: Option<SchemaRef>,
-        create: Option<&CreateOptions>,
+        create: Option<&'a CreateOptions>,
         mode: WriteMode,
-        run_id: &str,
-        request_id: &str,
-    ) -> Result<BegunWrite> {
-        if mode == WriteMode::Overwrite && run_id.is_empty() {
-            return Err(Error::invalid(
-                "an overwrite needs a run id, so that a restarted run does not overwrite itself",
-            ));
-        }
-        let location = self.locate(table)?;
-        let mut created = false;
-        let dataset = match self.open_marked(&location).await {
-            Ok(dataset) => dataset,
-            Err(e) if e.kind() == ErrorKind::TableNotFound => {
-                let (Some(create), Some(schema)) = (create, &schema) else { return Err(e) };
-                (_, created) = self.create_table(table, schema.clone(), create, request_id, true).await?;
-                self.open_marked(&location).await?
+        run_id: &'a str,
+        request_id: &'a str,
+    ) -> BoxFuture<'a, Result<BegunWrite>> {
+        Box::pin(async move {
+            if mode == WriteMode::Overwrite && run_id.is_empty() {
+                return Err(Error::invalid(
+                    "an overwrite needs a run id, so that a restarted run does not overwrite itself",
+                ));
             }
-            Err(e) => return Err(e),
-        };
-        let stored_version = dataset.manifest().data_storage_format.version.to_string();
-        let table_schema = Arc::new(shown_schema(dataset.schema()));
-        let (wanted, lance_schema) = match (mode, schema) {
-            (WriteMode::Append, given) => {
-                if let Some(given) = given {
-                    Fit::new(&table_schema, given, &stored_version)?;
+            let location = self.locate(table)?;
+            let mut created = false;
+            let dataset = match self.open_marked(&location).await {
+                Ok(dataset) => dataset,
+                Err(e) if e.kind() == ErrorKind::TableNotFound => {
+                    let (Some(create), Some(schema)) = (create, &schema) else { return Err(e) };
+                    (_, created) = self.create_table(table, schema.clone(), create, request_id, true).await?;
+                    self.open_marked(&location).await?
                 }
-                (table_schema, dataset.schema().clone())
-            }
-            (WriteMode::Overwrite, given) => {
-                // The table's own columns keep what else they carry, such as the primary key.
-                let same = given.as_deref().is_none_or(|given| same_columns(given, &table_schema));
-                let given = given.filter(|_| !same).unwrap_or(table_schema);
-                let key = create.map(|create| create.primary_key.as_slice()).filter(|_| !same).unwrap_or_default();
-                let lance_schema = to_lance(&given, key, &stored_version)?;
-                (Arc::new(shown_schema(&lance_schema)), lance_schema)
-            }
-        };
-        let (table_name, table_uri) = match table {
-            TableId::Name(parts) => (parts.clone(), String::new()),
-            TableId::Uri(uri) => (Vec::new(), uri.clone()),
-        };
-        let handle = WriteHandle {
-            table_name,
-            table_uri,
-            incarnation: known_incarnation(&dataset).unwrap_or_default().to_owned(),
-            mode: match mode {
-                WriteMode::Append => Mode::Append,
-                WriteMode::Overwrite => Mode::Overwrite,
-            } as i32,
-            run_id: run_id.to_owned(),
-            schema_ipc: to_ipc(&wanted)?,
-            read_version: dataset.manifest().version,
-            schema_fingerprint: fingerprint(&lance_schema),
-            data_storage_version: stored_version,
-            created_at_ms: Utc::now().timestamp_millis(),
-            fields: committable::encode_fields(&lance_schema),
-            schema_metadata: lance_schema.metadata.clone().into_iter().collect(),
-        };
-        Ok(BegunWrite {
-            write: envelope::seal(Kind::WriteHandle, &handle)?,
-            schema: wanted,
-            version: handle.read_version,
-            created,
+                Err(e) => return Err(e),
+            };
+            let stored_version = dataset.manifest().data_storage_format.version.to_string();
+            let table_schema = Arc::new(shown_schema(dataset.schema()));
+            let (wanted, lance_schema) = match (mode, schema) {
+                (WriteMode::Append, given) => {
+                    if let Some(given) = given {
+                        Fit::new(&table_schema, given, &stored_version)?;
+                    }
+                    (table_schema, dataset.schema().clone())
+                }
+                (WriteMode::Overwrite, given) => {
+                    // The table's own columns keep what else they carry, such as the primary key.
+                    let same = given.as_deref().is_none_or(|given| same_columns(given, &table_schema));
+                    let given = given.filter(|_| !same).unwrap_or(table_schema);
+                    let key = create.map(|create| create.primary_key.as_slice()).filter(|_| !same).unwrap_or_default();
+                    let lance_schema = to_lance(&given, key, &stored_version)?;
+                    (Arc::new(shown_schema(&lance_schema)), lance_schema)
+                }
+            };
+            let (table_name, table_uri) = match table {
+                TableId::Name(parts) => (parts.clone(), String::new()),
+                TableId::Uri(uri) => (Vec::new(), uri.clone()),
+            };
+            let handle = WriteHandle {
+                table_name,
+                table_uri,
+                incarnation: known_incarnation(&dataset).unwrap_or_default().to_owned(),
+                mode: match mode {
+                    WriteMode::Append => Mode::Append,
+                    WriteMode::Overwrite => Mode::Overwrite,
+                } as i32,
+                run_id: run_id.to_owned(),
+                schema_ipc: to_ipc(&wanted)?,
+                read_version: dataset.manifest().version,
+                schema_fingerprint: fingerprint(&lance_schema),
+                data_storage_version: stored_version,
+                created_at_ms: Utc::now().timestamp_millis(),
+                fields: committable::encode_fields(&lance_schema),
+                schema_metadata: lance_schema.metadata.clone().into_iter().collect(),
+            };
+            Ok(BegunWrite {
+                write: envelope::seal(Kind::WriteHandle, &handle)?,
+                schema: wanted,
+                version: handle.read_version,
+                created,
+            })
         })
     }
 }

@@ -13,6 +13,7 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use chrono::Utc;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use lance::Dataset;
 use lance::dataset::transaction::Operation;
@@ -45,62 +46,66 @@ impl Lake {
 
     /// Writes the batches to data files and answers what goes into `prepare`. `progress` follows. If this fails, or is dropped,
     /// the files of the stream are deleted again.
-    pub async fn stage(
-        &self,
-        write: &[u8],
+    pub fn stage<'a>(
+        &'a self,
+        write: &'a [u8],
         max_rows_per_file: Option<usize>,
-        mut batches: BoxStream<'static, Result<RecordBatch>>,
+        batches: BoxStream<'static, Result<RecordBatch>>,
         progress: watch::Sender<StageProgress>,
-    ) -> Result<Staged> {
-        let handle: WriteHandle = envelope::open(Kind::WriteHandle, write)?;
-        let location = self.locate(&table_of(&handle))?;
-        let dataset = self.open_latest(&location).await?;
-        check_incarnation(&dataset, &handle, &location.shown)?;
-        let wanted = from_ipc(&handle.schema_ipc)?;
+    ) -> BoxFuture<'a, Result<Staged>> {
+        Box::pin(async move {
+            let mut batches = batches;
+            let handle: WriteHandle = envelope::open(Kind::WriteHandle, write)?;
+            let location = self.locate(&table_of(&handle))?;
+            let dataset = self.open_latest(&location).await?;
+            check_incarnation(&dataset, &handle, &location.shown)?;
+            let wanted = from_ipc(&handle.schema_ipc)?;
 
-        // Nothing is opened for a stream without rows.
-        let mut fit = None;
-        let first = loop {
-            match batches.next().await.transpose()? {
-                None => return Ok(Staged { staged: Bytes::new(), num_rows: 0, num_bytes: 0 }),
-                Some(batch) => {
-                    let batch = fitted(&mut fit, &wanted, &handle, &batch)?;
-                    if batch.num_rows() > 0 {
-                        break batch;
+            // Nothing is opened for a stream without rows.
+            let mut fit = None;
+            let first = loop {
+                match batches.next().await.transpose()? {
+                    None => return Ok(Staged { staged: Bytes::new(), num_rows: 0, num_bytes: 0 }),
+                    Some(batch) => {
+                        let batch = fitted(&mut fit, &wanted, &handle, &batch)?;
+                        if batch.num_rows() > 0 {
+                            break batch;
+                        }
                     }
                 }
-            }
-        };
-        let params = self.write_params(&handle, max_rows_per_file)?;
-        let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
-        let writer = tokio::spawn(write_files(dataset, params, first.schema(), receiver, progress.clone()));
+            };
+            let params = self.write_params(&handle, max_rows_per_file)?;
+            let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
+            let writer = tokio::spawn(write_files(dataset, params, first.schema(), receiver, progress.clone()));
 
-        let mut next = Some(first);
-        let fed: Result<()> = async {
-            while let Some(batch) = next.take() {
-                let bytes = size::rows_bytes(&size::columns(&batch), 0..batch.num_rows());
-                let rows = batch.num_rows() as u64;
-                if sender.send(Feed::Batch(batch)).await.is_err() {
-                    return Ok(());
+            let mut next = Some(first);
+            let fed: Result<()> = async {
+                while let Some(batch) = next.take() {
+                    let bytes = size::rows_bytes(&size::columns(&batch), 0..batch.num_rows());
+                    let rows = batch.num_rows() as u64;
+                    if sender.send(Feed::Batch(batch)).await.is_err() {
+                        return Ok(());
+                    }
+                    progress.send_modify(|progress| {
+                        progress.num_rows += rows;
+                        progress.num_bytes += bytes;
+                    });
+                    next = match batches.next().await.transpose()? {
+                        Some(batch) => Some(fitted(&mut fit, &wanted, &handle, &batch)?),
+                        None => None,
+                    };
                 }
-                progress.send_modify(|progress| {
-                    progress.num_rows += rows;
-                    progress.num_bytes += bytes;
-                });
-                next = match batches.next().await.transpose()? {
-                    Some(batch) => Some(fitted(&mut fit, &wanted, &handle, &batch)?),
-                    None => None,
-                };
+                // If the writer is gone, it says why below.
+                sender.send(Feed::End).await.ok();
+                Ok(())
             }
-            // If the writer is gone, it says why below.
-            sender.send(Feed::End).await.ok();
-            Ok(())
-        }
-        .await;
-        drop(sender);
-        let written = writer.await.map_err(|e| Error::internal("the writer of data files broke off").with_source(e))?;
-        fed?;
-        seal(&handle, written.map_err(|e| write_error(e, &location.shown))?)
+            .await;
+            drop(sender);
+            let written =
+                writer.await.map_err(|e| Error::internal("the writer of data files broke off").with_source(e))?;
+            fed?;
+            seal(&handle, written.map_err(|e| write_error(e, &location.shown))?)
+        })
     }
 
     fn write_params(&self, handle: &WriteHandle, max_rows_per_file: Option<usize>) -> Result<WriteParams> {

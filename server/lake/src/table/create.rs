@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use futures::future::BoxFuture;
 use lance::Dataset;
 use lance::Error as LanceError;
 use lance::dataset::CommitBuilder;
@@ -37,72 +38,78 @@ fn new_incarnation() -> String {
 impl Lake {
     /// Creates an empty table, and answers its version and whether it was created for this request. The loser of a race sees the
     /// table of the winner; a repeat with the same request id answers as the first time.
-    pub async fn create_table(
-        &self,
-        table: &TableId,
+    pub fn create_table<'a>(
+        &'a self,
+        table: &'a TableId,
         schema: SchemaRef,
-        options: &CreateOptions,
-        request_id: &str,
+        options: &'a CreateOptions,
+        request_id: &'a str,
         if_not_exists: bool,
-    ) -> Result<(u64, bool)> {
-        let location = self.locate(table)?;
-        if let TableId::Name(parts) = table
-            && let Some((_, namespace)) = parts.split_last()
-        {
-            self.check_namespace(namespace).await?;
-        }
-        let file_version = self.file_version(options)?;
-        if let Some(key) = options.properties.keys().find(|key| RESERVED_PROPERTIES.iter().any(|p| key.starts_with(p)))
-        {
-            return Err(Error::invalid(format!("the property '{}' is not for clients to set", super::excerpt(key))));
-        }
-        match self.open_latest(&location).await {
-            Ok(found) => return answer_existing(&found, &location, request_id, if_not_exists),
-            Err(e) if e.kind() == ErrorKind::TableNotFound => {}
-            Err(e) => return Err(e),
-        }
-        let lance_schema = to_lance(&schema, &options.primary_key, &file_version)?;
-        let operation = Operation::Overwrite {
-            fragments: Vec::new(),
-            schema: lance_schema,
-            config_upsert_values: (!options.properties.is_empty()).then(|| options.properties.clone()),
-            initial_bases: None,
-        };
-        let incarnation = new_incarnation();
-        let marks = HashMap::from([
-            (INCARNATION_KEY.to_owned(), incarnation.clone()),
-            (REQUEST_KEY.to_owned(), request_id.to_owned()),
-        ]);
-        // Lance turns the creation of a table that has appeared meanwhile into an overwrite of it; this refuses that.
-        let handler = EditingHandler::new(commit_handler(), move |manifest| {
-            if manifest.version != 1 {
-                return Err(LanceError::prerequisite_failed("the table exists already"));
+    ) -> BoxFuture<'a, Result<(u64, bool)>> {
+        Box::pin(async move {
+            let location = self.locate(table)?;
+            if let TableId::Name(parts) = table
+                && let Some((_, namespace)) = parts.split_last()
+            {
+                self.check_namespace(namespace).await?;
             }
-            manifest.table_metadata.extend(marks.clone());
-            Ok(())
-        });
-        let outcome = CommitBuilder::new(location.uri.as_str())
-            .with_commit_handler(Arc::new(handler))
-            .with_store_params(self.inner.stores.params())
-            .with_session(self.inner.stores.session())
-            .with_storage_format(parse_file_version(&file_version)?)
-            .use_stable_row_ids(true)
-            .enable_v2_manifest_paths(true)
-            .with_skip_auto_cleanup(true)
-            .execute(TransactionBuilder::new(0, operation).build())
-            .await;
-        // Whatever the outcome seemed to be, the table tells who created it.
-        match self.open_latest(&location).await {
-            Ok(found) if known_incarnation(&found) == Some(incarnation.as_str()) => Ok((1, true)),
-            Ok(found) => answer_existing(&found, &location, request_id, if_not_exists),
-            Err(error) => match outcome {
-                Err(e) => {
-                    let doing = format!("cannot create table {}", location.shown);
-                    Err(from_lance(e, doing, Missing::Table))
+            let file_version = self.file_version(options)?;
+            if let Some(key) =
+                options.properties.keys().find(|key| RESERVED_PROPERTIES.iter().any(|p| key.starts_with(p)))
+            {
+                return Err(Error::invalid(format!(
+                    "the property '{}' is not for clients to set",
+                    super::excerpt(key)
+                )));
+            }
+            match self.open_latest(&location).await {
+                Ok(found) => return answer_existing(&found, &location, request_id, if_not_exists),
+                Err(e) if e.kind() == ErrorKind::TableNotFound => {}
+                Err(e) => return Err(e),
+            }
+            let lance_schema = to_lance(&schema, &options.primary_key, &file_version)?;
+            let operation = Operation::Overwrite {
+                fragments: Vec::new(),
+                schema: lance_schema,
+                config_upsert_values: (!options.properties.is_empty()).then(|| options.properties.clone()),
+                initial_bases: None,
+            };
+            let incarnation = new_incarnation();
+            let marks = HashMap::from([
+                (INCARNATION_KEY.to_owned(), incarnation.clone()),
+                (REQUEST_KEY.to_owned(), request_id.to_owned()),
+            ]);
+            // Lance turns the creation of a table that has appeared meanwhile into an overwrite of it; this refuses that.
+            let handler = EditingHandler::new(commit_handler(), move |manifest| {
+                if manifest.version != 1 {
+                    return Err(LanceError::prerequisite_failed("the table exists already"));
                 }
-                Ok(_) => Err(error),
-            },
-        }
+                manifest.table_metadata.extend(marks.clone());
+                Ok(())
+            });
+            let outcome = CommitBuilder::new(location.uri.as_str())
+                .with_commit_handler(Arc::new(handler))
+                .with_store_params(self.inner.stores.params())
+                .with_session(self.inner.stores.session())
+                .with_storage_format(parse_file_version(&file_version)?)
+                .use_stable_row_ids(true)
+                .enable_v2_manifest_paths(true)
+                .with_skip_auto_cleanup(true)
+                .execute(TransactionBuilder::new(0, operation).build())
+                .await;
+            // Whatever the outcome seemed to be, the table tells who created it.
+            match self.open_latest(&location).await {
+                Ok(found) if known_incarnation(&found) == Some(incarnation.as_str()) => Ok((1, true)),
+                Ok(found) => answer_existing(&found, &location, request_id, if_not_exists),
+                Err(error) => match outcome {
+                    Err(e) => {
+                        let doing = format!("cannot create table {}", location.shown);
+                        Err(from_lance(e, doing, Missing::Table))
+                    }
+                    Ok(_) => Err(error),
+                },
+            }
+        })
     }
 
     /// The handle of a table that certainly has an incarnation. A table of another tool gets one by a commit of its own.

@@ -8,6 +8,7 @@ mod place;
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use lance::Dataset;
 
 use crate::Lake;
@@ -50,25 +51,27 @@ impl Lake {
     }
 
     /// Deletes a table with all its versions. False: there was none, and `if_exists` allowed it.
-    pub async fn drop_table(&self, table: &TableId, if_exists: bool) -> Result<bool> {
-        let location = self.locate(table)?;
-        let doing = format!("cannot drop table {}", location.shown);
-        match self.open_latest(&location).await {
-            Ok(_) => {}
-            Err(e) if e.kind() == ErrorKind::TableNotFound && if_exists => return Ok(false),
-            Err(e) => return Err(e),
-        }
-        let (store, path) = self.inner.stores.store(&location.uri).await?;
-        // The versions go first: from then on the table is gone for everybody, whatever happens to the rest.
-        for folder in [path.clone().join("_versions"), path] {
-            match store.remove_dir_all(folder).await {
-                Ok(()) => {}
-                Err(e) if e.is_not_found() => {}
-                Err(e) => return Err(from_lance(e, &doing, Missing::Table)),
+    pub fn drop_table<'a>(&'a self, table: &'a TableId, if_exists: bool) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move {
+            let location = self.locate(table)?;
+            let doing = format!("cannot drop table {}", location.shown);
+            match self.open_latest(&location).await {
+                Ok(_) => {}
+                Err(e) if e.kind() == ErrorKind::TableNotFound && if_exists => return Ok(false),
+                Err(e) => return Err(e),
             }
-        }
-        self.forget(&location).await;
-        Ok(true)
+            let (store, path) = self.inner.stores.store(&location.uri).await?;
+            // The versions go first: from then on the table is gone for everybody, whatever happens to the rest.
+            for folder in [path.clone().join("_versions"), path] {
+                match store.remove_dir_all(folder).await {
+                    Ok(()) => {}
+                    Err(e) if e.is_not_found() => {}
+                    Err(e) => return Err(from_lance(e, &doing, Missing::Table)),
+                }
+            }
+            self.forget(&location).await;
+            Ok(true)
+        })
     }
 }
 

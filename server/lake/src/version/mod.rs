@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use lance::Dataset;
 
@@ -16,21 +17,23 @@ const CONCURRENT_READS: usize = 8;
 
 impl Lake {
     /// The newest `limit` versions that can be read, newest first.
-    pub async fn versions(&self, table: &TableId, limit: usize) -> Result<Vec<VersionInfo>> {
-        let location = self.locate(table)?;
-        let latest = self.open_latest(&location).await?;
-        let doing = format!("cannot list the versions of table {}", location.shown);
-        let limit = limit.min(self.inner.options.max_list);
-        let mut numbers = numbers(&latest, &doing).await?;
-        numbers.reverse();
-        numbers.truncate(limit);
-        let found: Vec<Option<VersionInfo>> = stream::iter(numbers)
-            .map(|version| describe(&latest, version, &doing))
-            .buffered(CONCURRENT_READS)
-            .try_collect()
-            .await?;
-        // A version may be cleaned up between the listing and the reading.
-        Ok(found.into_iter().flatten().collect())
+    pub fn versions<'a>(&'a self, table: &'a TableId, limit: usize) -> BoxFuture<'a, Result<Vec<VersionInfo>>> {
+        Box::pin(async move {
+            let location = self.locate(table)?;
+            let latest = self.open_latest(&location).await?;
+            let doing = format!("cannot list the versions of table {}", location.shown);
+            let limit = limit.min(self.inner.options.max_list);
+            let mut numbers = numbers(&latest, &doing).await?;
+            numbers.reverse();
+            numbers.truncate(limit);
+            let found: Vec<Option<VersionInfo>> = stream::iter(numbers)
+                .map(|version| describe(&latest, version, &doing))
+                .buffered(CONCURRENT_READS)
+                .try_collect()
+                .await?;
+            // A version may be cleaned up between the listing and the reading.
+            Ok(found.into_iter().flatten().collect())
+        })
     }
 }
 
