@@ -76,15 +76,15 @@ impl Fit {
             return Ok(new_null_array(field.data_type(), batch.num_rows()));
         };
         let mut array = batch.column(source).clone();
+        if column.check_nulls {
+            check_nulls(&column.shown, field, array.as_ref(), None)?;
+        }
         if column.cast {
             let options = CastOptions { safe: false, ..Default::default() };
             array = cast_with_options(&array, field.data_type(), &options).map_err(|e| {
                 let why = format!("column '{}' does not fit {}: {e}", column.shown, field.data_type());
                 Error::new(ErrorKind::SchemaMismatch, why).with_source(e)
             })?;
-        }
-        if column.check_nulls {
-            check_nulls(&column.shown, field, array.as_ref(), None)?;
         }
         if column.check_structs && self.refuses_null_structs {
             check_structs(&column.shown, array.as_ref())?;
@@ -148,7 +148,9 @@ fn converts(got: &DataType, wanted: &DataType) -> bool {
                 && wanted.len() == 2
                 && got.iter().zip(wanted).all(|(g, w)| converts(g.data_type(), w.data_type()))
         }
-        (D::Dictionary(_, value), wanted) if !matches!(wanted, D::Dictionary(..)) => converts(value, wanted),
+        (D::Dictionary(_, value), wanted) if !matches!(wanted, D::Dictionary(..)) => {
+            !value.is_nested() && converts(value, wanted)
+        }
         _ => false,
     }
 }
@@ -182,31 +184,38 @@ fn check_nulls(path: &str, field: &Field, array: &dyn Array, hidden: Option<&Nul
         let why = format!("column '{path}' is NOT NULL, but a batch holds nulls in it");
         return Err(Error::new(ErrorKind::SchemaMismatch, why));
     }
+    // The array is not cast yet: a list may stand where a vector is wanted.
     match field.data_type() {
         DataType::Struct(fields) => {
             let hidden = NullBuffer::union(hidden, nulls.as_ref());
             for (field, child) in fields.iter().zip(array.as_struct().columns()) {
                 check_nulls(&format!("{path}.{}", field.name()), field, child.as_ref(), hidden.as_ref())?;
             }
+            Ok(())
         }
-        DataType::List(item) if has_required(item) => {
-            let list = array.as_list::<i32>();
-            let (from, to) = (list.value_offsets()[0] as usize, list.value_offsets()[list.len()] as usize);
-            check_nulls(&format!("{path}[]"), item, list.values().slice(from, to - from).as_ref(), None)?;
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) if has_required(item) => {
+            let path = format!("{path}[]");
+            match array.data_type() {
+                DataType::List(_) => {
+                    let list = array.as_list::<i32>();
+                    let (from, to) = (list.value_offsets()[0] as usize, list.value_offsets()[list.len()] as usize);
+                    check_nulls(&path, item, list.values().slice(from, to - from).as_ref(), None)
+                }
+                DataType::LargeList(_) => {
+                    let list = array.as_list::<i64>();
+                    let (from, to) = (list.value_offsets()[0] as usize, list.value_offsets()[list.len()] as usize);
+                    check_nulls(&path, item, list.values().slice(from, to - from).as_ref(), None)
+                }
+                DataType::FixedSizeList(_, size) => {
+                    // The items of a null vector are null themselves, or anything.
+                    let hidden = nulls.map(|nulls| nulls.expand(*size as usize));
+                    check_nulls(&path, item, array.as_fixed_size_list().values().as_ref(), hidden.as_ref())
+                }
+                _ => Ok(()),
+            }
         }
-        DataType::LargeList(item) if has_required(item) => {
-            let list = array.as_list::<i64>();
-            let (from, to) = (list.value_offsets()[0] as usize, list.value_offsets()[list.len()] as usize);
-            check_nulls(&format!("{path}[]"), item, list.values().slice(from, to - from).as_ref(), None)?;
-        }
-        DataType::FixedSizeList(item, size) if has_required(item) => {
-            // The items of a null list are null themselves, or anything.
-            let hidden = nulls.map(|nulls| nulls.expand(*size as usize));
-            check_nulls(&format!("{path}[]"), item, array.as_fixed_size_list().values().as_ref(), hidden.as_ref())?;
-        }
-        _ => {}
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn check_structs(path: &str, array: &dyn Array) -> Result<()> {

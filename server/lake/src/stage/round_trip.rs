@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::builder::{Int32Builder, MapBuilder, StringBuilder};
 use arrow_array::types::*;
 use arrow_array::*;
-use arrow_buffer::{NullBuffer, i256};
+use arrow_buffer::{NullBuffer, OffsetBuffer, i256};
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema};
 
 use crate::testing::*;
@@ -77,6 +77,10 @@ fn plain() -> Vec<ArrayRef> {
         vectors(),
         array(DictionaryArray::<Int32Type>::from_iter([Some("a"), None, Some("b")])),
         lists_of_strings(),
+        array(NullArray::new(3)),
+        vectors_with_nulls(),
+        lists_of_vectors(),
+        array(TimestampMillisecondArray::from(vec![Some(-500), None, Some(1)]).with_timezone("+05:30")),
     ]
 }
 
@@ -88,6 +92,31 @@ fn half(value: f32) -> <Float16Type as ArrowPrimitiveType>::Native {
 fn vectors() -> ArrayRef {
     let rows = [Some([1.0, 2.0, 3.0, 4.0].map(Some)), None, Some([5.0, 6.0, 7.0, 8.0].map(Some))];
     array(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(rows, 4))
+}
+
+/// Vectors with null items.
+fn vectors_with_nulls() -> ArrayRef {
+    let rows = [Some([Some(1.0), None]), None, Some([None, Some(2.0)])];
+    array(FixedSizeListArray::from_iter_primitive::<Float64Type, _, _>(rows, 2))
+}
+
+fn lists_of_vectors() -> ArrayRef {
+    let item = Arc::new(Field::new("item", vectors().data_type().clone(), true));
+    let nulls = NullBuffer::from(vec![true, false, true]);
+    array(ListArray::new(item, OffsetBuffer::from_lengths([2, 0, 1]), vectors(), Some(nulls)))
+}
+
+/// A list of structs, one of them null, a null list and an empty one.
+fn lists_of_structs() -> ArrayRef {
+    let item = Arc::new(Field::new("item", structs().data_type().clone(), true));
+    let nulls = NullBuffer::from(vec![true, false, true]);
+    array(ListArray::new(item, OffsetBuffer::from_lengths([3, 0, 0]), structs(), Some(nulls)))
+}
+
+/// A struct in a struct, null at either level.
+fn structs_in_structs() -> ArrayRef {
+    let fields: Fields = vec![Field::new("inner", structs().data_type().clone(), true)].into();
+    array(StructArray::new(fields, vec![structs()], Some(NullBuffer::from(vec![true, true, false]))))
 }
 
 fn lists_of_strings() -> ArrayRef {
@@ -162,7 +191,8 @@ async fn plain_types_come_back_as_they_were() {
 
 #[tokio::test]
 async fn null_structs_differ_from_structs_of_nulls() {
-    assert_round_trips(vec![structs(), structs_with_vectors()], &["2.1", "2.2"]).await;
+    let columns = vec![structs(), structs_with_vectors(), lists_of_structs(), structs_in_structs()];
+    assert_round_trips(columns, &["2.1", "2.2"]).await;
 }
 
 #[tokio::test]

@@ -73,12 +73,12 @@ async fn describe(latest: &Dataset, version: u64, doing: &str) -> Result<Option<
         let error = from_lance(e, doing, Missing::Version);
         if error.kind() == ErrorKind::TableVersionNotFound { Ok(None) } else { Err(error) }
     };
-    let read = match latest.read_version_transaction(version).await {
-        Ok(read) => read,
-        Err(e) => return gone(e),
-    };
     let at = match latest.checkout_version(version).await {
         Ok(at) => at,
+        Err(e) => return gone(e),
+    };
+    let read = match at.read_version_transaction(version).await {
+        Ok(read) => read,
         Err(e) => return gone(e),
     };
     let (operation, properties) = match read.transaction {
