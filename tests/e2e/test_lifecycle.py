@@ -63,7 +63,7 @@ def test_sigterm_during_a_scan_lets_it_finish(start_gateway, connect, name):
     gateway = start_gateway()
     client = connect(gateway)
     rows = pa.table({"id": np.arange(16_000_000)})
-    client.put(name, rows)
+    client.put(name, rows, chunk=1_000_000)
     (endpoint,) = client.plan(name, split_bytes=str(1 << 40)).endpoints
     reader = client.flight.do_get(endpoint.ticket)
     first = reader.read_chunk().data
