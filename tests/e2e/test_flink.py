@@ -4,6 +4,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+import grpc
 import pyarrow as pa
 import pytest
 
@@ -11,6 +12,7 @@ from harness import flink, paths
 from harness.gateway import Gateway
 from harness.process import eventually
 from harness.rows import numbers
+from harness.wire import reason
 
 COLUMNS = "id BIGINT, word STRING"
 
@@ -89,12 +91,22 @@ def submit(cluster, session):
                 cluster.cancel(job)
 
 
+def rows_in(client, name: str) -> int:
+    """0 while nobody has made the table: the first row does."""
+    try:
+        return client.count(name)
+    except grpc.RpcError as e:
+        if reason(e) != "TABLE_NOT_FOUND":
+            raise
+        return 0
+
+
 def until_rows(cluster, client, job: str, name: str, rows: int) -> None:
     """Takes checkpoints until the table has that many rows."""
 
     def there():
         cluster.checkpoint(job)
-        return client.count(name) == rows
+        return rows_in(client, name) == rows
 
     eventually(there, 60, f"{rows} rows in {name}", every=0.2)
 
@@ -137,7 +149,6 @@ def test_an_empty_checkpoint_and_a_killed_taskmanager_leave_rows_once_and_no_emp
     job = submit("INSERT INTO t SELECT * FROM src")
     inbox.drop(0, 5)
     until_rows(cluster, client, job, name, 5)
-    versions = len(client.versions(name))
     cluster.checkpoint(job)
 
     cluster.kill_taskmanager()
@@ -147,7 +158,9 @@ def test_an_empty_checkpoint_and_a_killed_taskmanager_leave_rows_once_and_no_emp
     inbox.drop(5, 10)
     until_rows(cluster, client, job, name, 10)
     assert client.scan(name).sort_by("id") == numbers(0, 10)
-    assert len(client.versions(name)) == versions + 1
+    # Flink may cut a file between two checkpoints; each version has rows that the one before has not.
+    rows = [v.num_rows for v in reversed(client.versions(name))]
+    assert rows == sorted(set(rows))
 
 
 def test_a_taskmanager_killed_again_and_again_in_full_flow_loses_and_doubles_nothing(
@@ -163,11 +176,11 @@ def test_a_taskmanager_killed_again_and_again_in_full_flow_loses_and_doubles_not
         for _ in range(5):
             inbox.drop(total, total + 2000)
             total += 2000
-        eventually(lambda: client.count(name) >= total - 8000, 60, "rows in the table")  # noqa: B023
+        eventually(lambda: rows_in(client, name) >= total - 8000, 60, "rows in the table")  # noqa: B023
         if kill:
             cluster.kill_taskmanager()
             cluster.start_taskmanager()
-    eventually(lambda: client.count(name) >= total, 90, "all rows in the table")
+    eventually(lambda: rows_in(client, name) >= total, 90, "all rows in the table")
     assert client.scan(name).sort_by("id") == numbers(0, total)
     completed = cluster.get(f"/jobs/{job}/checkpoints")["counts"]["completed"]
     assert sum(1 for v in client.versions(name) if v.num_rows) <= completed + 2
@@ -189,13 +202,19 @@ def test_a_job_that_ends_before_its_first_checkpoint_writes_all_rows(session, cl
     assert len(client.versions(name)) == versions
 
 
-def test_an_empty_source_is_no_error(session, client, declare, batch, inbox, name):
+def test_an_empty_source_is_no_error_and_no_version(session, client, declare, batch, inbox, name):
     declare()
     (inbox.folder / "empty.csv").touch()
     inbox.declare(session, "src", watched=False)
     session.insert("INSERT INTO t SELECT * FROM src")
-    assert client.count(name) == 0
-    assert session.query("SELECT * FROM t") == []
+    with pytest.raises(grpc.RpcError, match=f"there is no table {name}"):
+        client.count(name)
+
+    client.put(name, numbers(0, 3))
+    versions = client.versions(name)
+    session.insert("INSERT INTO t SELECT * FROM src")
+    assert client.versions(name) == versions
+    assert sorted(session.query("SELECT id FROM t")) == [(0,), (1,), (2,)]
 
 
 def test_overwrite_replaces_the_rows_once_at_any_parallelism(cluster, session, client, declare, batch, inbox, name):
@@ -263,14 +282,14 @@ def test_a_column_that_the_table_does_not_have_is_an_error_that_names_it(session
 
 TYPES = """
   b BOOLEAN, i1 TINYINT, i2 SMALLINT, i4 INT, i8 BIGINT, f4 FLOAT, f8 DOUBLE, s STRING, bin BYTES, d DATE,
-  t TIME(0), ts TIMESTAMP(6), tsl TIMESTAMP_LTZ(3), dec DECIMAL(20, 4), vec ARRAY<FLOAT>, words ARRAY<STRING>,
+  t TIME(0), ts TIMESTAMP(6), tsl TIMESTAMP_LTZ(3), amount DECIMAL(20, 4), vec ARRAY<FLOAT>, words ARRAY<STRING>,
   r ROW<a INT, b STRING>, m MAP<STRING, INT>
 """
 VALUES = """
   TRUE, CAST(-1 AS TINYINT), CAST(2 AS SMALLINT), 3, CAST(4 AS BIGINT), CAST(1.5 AS FLOAT), CAST(2.5 AS DOUBLE), 'ä',
   CAST(X'00FF' AS BYTES), DATE '1969-12-31', TIME '23:59:58', TIMESTAMP '1969-12-31 23:59:59.123456',
   TO_TIMESTAMP_LTZ(-500, 3), CAST(-12345.6789 AS DECIMAL(20, 4)), ARRAY[CAST(1 AS FLOAT), CAST(2 AS FLOAT)],
-  ARRAY['x', CAST(NULL AS STRING)], ROW(7, 'y'), MAP['k', 1]
+  ARRAY['x', CAST(NULL AS STRING)], CAST(ROW(7, 'y') AS ROW<a INT, b STRING>), MAP['k', 1]
 """
 
 
@@ -282,7 +301,7 @@ def test_every_type_goes_in_and_comes_back(session, client, declare, batch, name
     assert str(row["d"]) == "1969-12-31" and str(row["t"]) == "23:59:58"
     assert str(row["ts"]) == "1969-12-31 23:59:59.123456"
     assert row["tsl"].timestamp() == -0.5
-    assert str(row["dec"]) == "-12345.6789"
+    assert str(row["amount"]) == "-12345.6789"
     assert (row["vec"], row["words"], row["r"]) == ([1.0, 2.0], ["x", None], {"a": 7, "b": "y"})
     assert dict(row["m"]) == {"k": 1}
     session.execute("CREATE TEMPORARY VIEW constants AS SELECT " + VALUES)
