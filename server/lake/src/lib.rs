@@ -35,6 +35,7 @@ mod version;
 
 use std::sync::Arc;
 
+pub use catalog::TablePage;
 pub use error::*;
 pub use options::*;
 pub use scan::ScanStream;

@@ -18,6 +18,9 @@ const MARKER: &str = ".namespace";
 /// Folders that are looked into at once.
 const CONCURRENT_LOOKS: usize = 16;
 
+/// Namespace and name of each table, and the token of the next page if there is one.
+pub type TablePage = (Vec<Vec<String>>, Option<String>);
+
 impl Lake {
     /// The tables of one namespace by name, at most `page_size` after `page_token`, and the token of the next page.
     pub fn list_tables<'a>(
@@ -25,7 +28,7 @@ impl Lake {
         namespace: &'a [String],
         page_token: Option<&'a str>,
         page_size: usize,
-    ) -> BoxFuture<'a, Result<(Vec<Vec<String>>, Option<String>)>> {
+    ) -> BoxFuture<'a, Result<TablePage>> {
         Box::pin(async move {
             self.check_namespace(namespace).await?;
             let (store, folder) = self.folder(namespace).await?;
