@@ -14,10 +14,12 @@
 //! | `scan` | plans pinned to a version, and the batches of one split |
 //! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
 //! | `commit` | prepare, commit, abort: the ledger |
+//! | `cache` | values that are made once for all who ask at the same time |
 //!
 //! A table is told apart from a later one at the same place by its *incarnation*, a random id in its metadata. A table that
 //! another tool made gets one from the first write through the gateway.
 
+mod cache;
 mod catalog;
 mod commit;
 mod error;

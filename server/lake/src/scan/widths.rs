@@ -18,7 +18,8 @@ use super::ranges::{self, Piece};
 use super::stream::Bounds;
 use super::{Reading, size};
 use crate::Lake;
-use crate::error::{Error, Result};
+use crate::cache::kept_or_made;
+use crate::error::Result;
 use crate::lance_error::{Missing, from_datafusion};
 
 /// More than a measured batch can hold.
@@ -65,12 +66,10 @@ impl Lake {
             return Ok(Width { bytes, learned: None });
         }
         let ids: Vec<i32> = schema.fields_pre_order().map(|field| field.id).collect();
-        let measure =
-            async { self.measure(dataset, schema, pieces).await.map(|bytes| Arc::new(AtomicU64::new(bytes))) };
-        let learned =
-            self.inner.row_widths.measured.try_get_with((dataset.uri().to_owned(), ids), measure).await.map_err(
-                |shared: Arc<Error>| Error::new(shared.kind(), shared.message()).with_source(shared.to_string()),
-            )?;
+        let measure = || async {
+            self.measure(dataset, schema.clone(), pieces).await.map(|bytes| Arc::new(AtomicU64::new(bytes)))
+        };
+        let learned = kept_or_made(&self.inner.row_widths.measured, (dataset.uri().to_owned(), ids), measure).await?;
         // With a filter the scan sees other columns than it returns, and learns nothing.
         let bytes = learned.load(Ordering::Relaxed);
         Ok(Width { bytes, learned: filter.is_none().then_some(learned) })

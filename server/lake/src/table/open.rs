@@ -8,6 +8,7 @@ use moka::future::Cache;
 
 use super::{Handle, Location, known_incarnation};
 use crate::Lake;
+use crate::cache::kept_or_made;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
 use crate::types::VersionSelector;
@@ -118,13 +119,8 @@ impl Lake {
 
     /// The kept handle, at whatever version it is.
     async fn handle(&self, location: &Location) -> Result<Handle> {
-        let open = self.load(location);
-        self.inner
-            .open_tables
-            .handles
-            .try_get_with(location.uri.clone(), open)
-            .await
-            .map_err(|shared: Arc<Error>| Error::new(shared.kind(), shared.message()).with_source(shared.to_string()))
+        let handles = &self.inner.open_tables.handles;
+        kept_or_made(handles, location.uri.clone(), || self.load(location)).await
     }
 
     /// Opens a table. Lance's caches are keyed by the text of the URI and, in part, by bare version numbers, which a table that was
@@ -175,4 +171,43 @@ fn version_not_found(location: &Location, version: u64) -> Error {
 fn same_manifest(left: &Dataset, right: &Dataset) -> bool {
     let (left, right) = (left.manifest_location(), right.manifest_location());
     left.version == right.version && left.e_tag == right.e_tag
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow_schema::{DataType, Field, Schema};
+    use futures::FutureExt as _;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::testing::*;
+
+    #[tokio::test]
+    async fn a_table_made_after_another_call_began_to_look_for_it_is_found() {
+        let (_folder, lake) = local_lake().await;
+        let location = lake.locate(&table("t")).unwrap();
+        let (began, begins) = oneshot::channel();
+        let (finish, finished) = oneshot::channel();
+        let early = tokio::spawn({
+            let (lake, location) = (lake.clone(), location.clone());
+            async move {
+                let looks = async {
+                    began.send(()).unwrap();
+                    finished.await.unwrap();
+                    Err::<Handle, _>(table_not_found(&location))
+                };
+                lake.inner.open_tables.handles.try_get_with(location.uri.clone(), looks).await.map(drop)
+            }
+        });
+        begins.await.unwrap();
+        let other = Lake::open(lake.inner.options.clone()).await.unwrap();
+        let schema = Schema::new(vec![Field::new("id", DataType::Int64, true)]);
+        create(&other, "t", schema, "2.2").await.unwrap();
+        let mut opened = Box::pin(lake.open_latest(&location));
+        assert!((&mut opened).now_or_never().is_none(), "it waits for the call that looks");
+        finish.send(()).unwrap();
+        assert!(early.await.unwrap().is_err());
+        assert_eq!(opened.await.unwrap().manifest().version, 1);
+    }
 }
