@@ -167,6 +167,7 @@ impl Plan {
             schema: self.schema,
             waiting: self.splits.into(),
             open: VecDeque::new(),
+            begun: false,
             tasks: JoinSet::new(),
         }
     }
@@ -321,6 +322,8 @@ pub struct RowStream {
     schema: SchemaRef,
     waiting: VecDeque<Split>,
     open: VecDeque<mpsc::Receiver<Event>>,
+    /// Something came. Until then nothing is read ahead, which would only delay it.
+    begun: bool,
     // Dropping the set stops the tasks.
     tasks: JoinSet<()>,
 }
@@ -339,7 +342,8 @@ impl RowStream {
 
     fn open_more(&mut self) {
         let options = self.client.options();
-        while self.open.len() < options.prefetch_splits
+        let most = if self.begun { options.prefetch_splits } else { 1 };
+        while self.open.len() < most
             && let Some(split) = self.waiting.pop_front()
         {
             let (sender, receiver) = mpsc::channel(options.prefetch_batches);
@@ -373,7 +377,9 @@ impl Stream for RowStream {
         loop {
             this.open_more();
             let Some(first) = this.open.front_mut() else { return Poll::Ready(None) };
-            match ready!(first.poll_recv(cx)) {
+            let event = ready!(first.poll_recv(cx));
+            this.begun = true;
+            match event {
                 Some(Event::Batch(Ok(batch))) => return Poll::Ready(Some(Ok(batch))),
                 Some(Event::Batch(Err(error))) => return this.fail(error),
                 Some(Event::End) => {

@@ -15,6 +15,10 @@ use lance::dataset::WriteParams;
 use lance_gateway_client::{Client, ClientOptions};
 use serde_json::Value;
 
+/// The gateway's own: neither side shall win by its allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 #[derive(Debug, Parser)]
@@ -40,9 +44,12 @@ enum What {
         /// A second way to the same gateway, measured alternately, too.
         #[arg(long)]
         also: Option<String>,
-        /// Rows of a batch in process; the gateway keeps to its configuration.
-        #[arg(long, default_value_t = 65_536)]
-        batch_rows: usize,
+        /// Most splits; 0: as the gateway cuts.
+        #[arg(long, default_value_t = 0)]
+        max_splits: u32,
+        /// Bytes of a batch; 0: as the gateway is configured.
+        #[arg(long, default_value_t = 0)]
+        batch_bytes: u64,
     },
     /// Writes a file of Arrow batches, held in memory, as a new table: DoPut beside a write in process.
     Put {
@@ -70,12 +77,13 @@ async fn main() -> ExitCode {
 async fn run(args: Args) -> Result<Value> {
     let client = connect(&args.uri).await?;
     match &args.what {
-        What::Scan { table, also, batch_rows } => {
+        What::Scan { table, also, max_splits, batch_bytes } => {
             let also = match also {
                 Some(uri) => Some(connect(uri).await?),
                 None => None,
             };
-            scan::measure(&args, client, also, table, *batch_rows).await
+            scan::measure(&args, client, also, table, &|scan| scan.max_splits(*max_splits).batch_size(0, *batch_bytes))
+                .await
         }
         What::Put { file } => put::measure(&args, client, file).await,
         What::First { table } => first::measure(&args, client, table).await,
