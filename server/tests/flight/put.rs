@@ -160,7 +160,10 @@ async fn a_batch_of_64_mib_in_one_message_is_taken_and_a_larger_one_is_refused()
         if fits {
             assert_eq!(v1::PutAck::decode(answer.unwrap()[0].app_metadata.clone()).unwrap().num_rows, 64);
         } else {
-            assert_eq!(reason(answer.unwrap_err()), "MESSAGE_TOO_LARGE");
+            let refused = answer.unwrap_err();
+            assert!(refused.to_string().contains("message of 83886"), "its size is named: {refused}");
+            assert!(refused.to_string().contains("limit of 69206016 bytes"), "so is the limit: {refused}");
+            assert_eq!(reason(refused), "MESSAGE_TOO_LARGE");
         }
         assert_eq!(count(&gateway, "t").await, 64);
     }

@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use arrow_array::{Int64Array, RecordBatch, StringArray};
+use arrow_array::builder::{Int32Builder, MapBuilder, StringBuilder};
+use arrow_array::types::{Float32Type, Int32Type};
+use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use futures::{TryStreamExt, stream};
 use lance_gateway_client::{
-    BeginOptions, Client, ClientOptions, CommitId, CommitState, CreateOptions, PutOptions, Reason, Scan,
+    BeginOptions, Client, ClientOptions, CommitId, CommitState, CreateOptions, PutOptions, Reason, RowMetadata, Scan,
     VersionSelector, col, lit,
 };
 use tempfile::TempDir;
@@ -147,4 +149,94 @@ async fn what_is_wrong_is_told_by_its_reason() {
     let unknown = client.scan("words").columns(["nope"]).plan().await.unwrap_err();
     assert_eq!(unknown.reason(), Some(Reason::ColumnNotFound));
     assert!(unknown.to_string().contains("nope"), "{unknown}");
+}
+
+async fn put(client: &Client, table: &str, batch: &RecordBatch) {
+    let options = PutOptions { create: Some(CreateOptions::default()), ..PutOptions::default() };
+    let batches = stream::iter([Ok::<_, std::io::Error>(batch.clone())]);
+    client.put(table, &batch.schema(), batches, &options).await.unwrap();
+}
+
+async fn read(scan: Scan) -> RecordBatch {
+    let plan = scan.plan().await.unwrap();
+    let schema = plan.schema().clone();
+    let batches: Vec<RecordBatch> = plan.stream().try_collect().await.unwrap();
+    arrow_select::concat::concat_batches(&schema, &batches).unwrap()
+}
+
+#[tokio::test]
+async fn every_type_comes_back_as_it_went_in() {
+    let gateway = Gateway::start();
+    let client = gateway.client().await;
+    let mut maps = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+    for entry in [Some(7), None, None] {
+        if let Some(value) = entry {
+            maps.keys().append_value("k");
+            maps.values().append_value(value);
+        }
+        maps.append(entry.is_some()).unwrap();
+    }
+    let structs = StructArray::new(
+        vec![Field::new("a", DataType::Int32, true)].into(),
+        vec![Arc::new(Int32Array::from(vec![Some(1), None, None]))],
+        Some(vec![true, false, true].into()),
+    );
+    let vectors = [Some([Some(1.0), Some(2.0)]), None, Some([Some(3.0), None])];
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)])),
+        Arc::new(Int8Array::from(vec![Some(i8::MIN), None, Some(i8::MAX)])),
+        Arc::new(Int16Array::from(vec![Some(i16::MIN), None, Some(i16::MAX)])),
+        Arc::new(Int32Array::from(vec![Some(i32::MIN), None, Some(i32::MAX)])),
+        Arc::new(Int64Array::from(vec![Some(i64::MIN), None, Some(i64::MAX)])),
+        Arc::new(Float32Array::from(vec![Some(f32::INFINITY), None, Some(-0.0)])),
+        Arc::new(Float64Array::from(vec![Some(f64::MIN), None, Some(f64::EPSILON)])),
+        Arc::new(
+            Decimal128Array::from(vec![Some(-1), None, Some(10_i128.pow(37))]).with_precision_and_scale(38, 4).unwrap(),
+        ),
+        Arc::new(StringArray::from(vec![Some(""), None, Some("\u{e4}\u{1f600}")])),
+        Arc::new(LargeStringArray::from(vec![Some(""), None, Some("x")])),
+        Arc::new(BinaryArray::from(vec![Some(&b""[..]), None, Some(b"\x00\xff")])),
+        Arc::new(
+            FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some([0, 1]), None, Some([2, 3])].into_iter(), 2)
+                .unwrap(),
+        ),
+        Arc::new(Date32Array::from(vec![Some(-1), None, Some(19_723)])),
+        Arc::new(Time32MillisecondArray::from(vec![Some(0), None, Some(86_399_999)])),
+        Arc::new(Time64MicrosecondArray::from(vec![Some(0), None, Some(1)])),
+        Arc::new(TimestampMicrosecondArray::from(vec![Some(-500_000), None, Some(1)])),
+        Arc::new(TimestampNanosecondArray::from(vec![Some(-1), None, Some(1)]).with_timezone("UTC")),
+        Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), None]), None, Some(vec![])])),
+        Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2)),
+        Arc::new(structs),
+        Arc::new(maps.finish()),
+    ];
+    let named = columns.into_iter().enumerate().map(|(i, array)| (format!("c{i}"), array, true));
+    let rows = RecordBatch::try_from_iter_with_nullable(named).unwrap();
+    put(&client, "types", &rows).await;
+    let came = read(client.scan("types")).await;
+    for (i, (came, went)) in came.columns().iter().zip(rows.columns()).enumerate() {
+        assert_eq!(came, went, "c{i}");
+    }
+    assert_eq!(came.num_columns(), rows.num_columns());
+}
+
+#[tokio::test]
+async fn odd_names_are_columns_like_others_and_lance_tells_the_id_and_version_of_rows() {
+    let gateway = Gateway::start();
+    let client = gateway.client().await;
+    let column = |values: [i64; 3]| -> ArrayRef { Arc::new(Int64Array::from_iter_values(values)) };
+    let names = ["PartyAbbrev", "user-id", "a.b", "select"];
+    let columns = names.iter().zip(0..).map(|(name, i)| (*name, column([i, i + 10, i + 20])));
+    put(&client, "odd", &RecordBatch::try_from_iter(columns).unwrap()).await;
+    for (name, i) in names.into_iter().zip(0..) {
+        let found = read(client.scan("odd").columns([name]).filter(col(name).eq(lit(i + 10)))).await;
+        assert_eq!(found.schema().field(0).name(), name);
+        assert_eq!(found.columns(), [Arc::new(Int64Array::from(vec![i + 10])) as ArrayRef], "{name}");
+    }
+    let metadata = RowMetadata { row_id: true, row_versions: true, ..RowMetadata::default() };
+    let told = read(client.scan("odd").columns(["select"]).row_metadata(metadata)).await;
+    let told_names: Vec<_> = told.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(told_names, ["select", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]);
+    assert_eq!(told.column(1).as_ref(), &UInt64Array::from(vec![0, 1, 2]));
+    assert_eq!(told.column(2).as_ref(), &UInt64Array::from(vec![2, 2, 2]));
 }

@@ -89,8 +89,10 @@ pub(crate) fn open<M: Message + Default>(kind: Kind, sealed: &[u8]) -> Result<M>
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::commit::messages::StagedWrite;
+    use crate::commit::messages::{Committable, Mode, StagedWrite, WriteHandle};
 
     fn staged() -> StagedWrite {
         StagedWrite {
@@ -127,5 +129,72 @@ mod tests {
         let error = open::<StagedWrite>(Kind::Committable, &sealed).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.message().contains("not a staged write"), "{error}");
+    }
+
+    fn map() -> BTreeMap<String, String> {
+        BTreeMap::from([("k".to_owned(), "v".to_owned())])
+    }
+
+    fn parts(text: &'static str) -> Vec<Bytes> {
+        vec![Bytes::from_static(text.as_bytes()), Bytes::new()]
+    }
+
+    /// Seals `message` to what stands in the golden file, and reads the same from it.
+    fn assert_golden<M: Message + Default + PartialEq + std::fmt::Debug>(file: &str, kind: Kind, message: &M) {
+        let path = format!("{}/../../tests/golden/{file}", env!("CARGO_MANIFEST_DIR"));
+        let golden = std::fs::read(&path).unwrap_or_default();
+        assert_eq!(open::<M>(kind, &golden).unwrap(), *message, "{file}");
+        assert_eq!(seal(kind, message).unwrap(), golden, "{file}");
+    }
+
+    /// Jobs keep these bytes in their state, over upgrades of the gateway.
+    #[test]
+    fn bytes_that_clients_keep_stay_readable_and_the_same() {
+        let (table_name, incarnation, run_id) =
+            (vec!["ns".to_owned(), "t".to_owned()], "inc".to_owned(), "run".to_owned());
+        let handle = WriteHandle {
+            table_name: table_name.clone(),
+            table_uri: "s3://b/t.lance".to_owned(),
+            incarnation: incarnation.clone(),
+            mode: Mode::Overwrite as i32,
+            run_id: run_id.clone(),
+            schema_ipc: Bytes::from_static(b"schema"),
+            read_version: 7,
+            schema_fingerprint: u64::MAX,
+            data_storage_version: "2.2".to_owned(),
+            created_at_ms: 1_700_000_000_000,
+            fields: parts("field"),
+            schema_metadata: map(),
+        };
+        assert_golden("write-handle-1.bin", Kind::WriteHandle, &handle);
+        let staged = StagedWrite {
+            incarnation: incarnation.clone(),
+            mode: Mode::Append as i32,
+            run_id: run_id.clone(),
+            fragments: parts("fragment"),
+            num_rows: 10,
+            num_bytes: 1 << 40,
+            created_at_ms: 1_700_000_000_000,
+            schema_fingerprint: 1,
+            fields: parts("field"),
+        };
+        assert_golden("staged-write-1.bin", Kind::StagedWrite, &staged);
+        let committable = Committable {
+            table_name,
+            table_uri: "s3://b/t.lance".to_owned(),
+            incarnation,
+            mode: Mode::Overwrite as i32,
+            run_id,
+            epoch: "epoch".to_owned(),
+            seq: 300,
+            fragments: parts("fragment"),
+            fields: parts("field"),
+            schema_metadata: map(),
+            properties: map(),
+            created_at_ms: 1_700_000_000_000,
+            num_rows: 10,
+            num_bytes: 1 << 40,
+        };
+        assert_golden("committable-1.bin", Kind::Committable, &committable);
     }
 }
