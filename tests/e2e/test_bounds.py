@@ -125,6 +125,44 @@ def test_a_client_killed_in_mid_scan_ends_the_scan_and_gives_its_place_back(star
         eventually(lambda: reads_again(client, name), 10, "a free place for a scan")
 
 
+def test_clients_killed_in_mid_scan_give_their_memory_back(start_gateway, connect, name):
+    gateway = start_gateway()
+    client = connect(gateway)
+    client.put(name, texts(256, MIB), chunk=16)
+    for endpoint in client.plan(name).endpoints:
+        assert sum(chunk.data.num_rows for chunk in client.flight.do_get(endpoint.ticket)) > 0
+    before = gateway.rss()
+    with contextlib.ExitStack() as readers:
+        for _ in range(5):
+            readers.enter_context(reading(gateway, name))
+        # What runs ahead of them is there once memory no longer grows: then all of them are killed.
+        peak_until_quiet(gateway.rss, noise=MIB)
+        assert gateway.metric("lance_gateway_permits_used", pool="scans") == 5
+    eventually(lambda: gateway.metric("lance_gateway_permits_used", pool="scans") == 0, 10, "the end of the scans")
+    eventually(lambda: gateway.rss() < before + 64 * MIB, 30, "the memory of before")
+
+
+def test_a_put_that_is_faster_than_the_store_costs_bounded_memory(start_gateway, connect, name):
+    gateway = start_gateway(config={"http2": {"stream-window": "8MiB"}, "write": {"queue-bytes": "64MiB"}})
+    # What a client may send ahead, what waits for the store, and Lance's pages of 8 MiB: for each of the two columns
+    # one that fills and one that is written. A quarter more is for what the allocator keeps.
+    bound = (8 + 64 + 2 * 2 * 8) * MIB * 5 // 4
+    client = connect(gateway)
+    batch = texts(8, MIB)
+    client.put(f"{name}_warm", batch, chunk=1)
+    before = peak = gateway.rss()
+    writer, reader = client.flight.do_put(flight.FlightDescriptor.for_path(name), batch.schema)
+    with writer:
+        for _ in range(2 * 1024 // 8):
+            writer.write_table(batch, 1)
+            peak = max(peak, gateway.rss())
+        writer.done_writing()
+        while reader.read() is not None:
+            pass
+    assert client.count(name) == 2 * 1024
+    assert peak - before < bound, f"{(peak - before) / MIB:.0f} MiB more than idle"
+
+
 def test_a_stalled_client_is_ended_after_the_limit(start_gateway, connect, name):
     gateway = start_gateway(config={"scan": {"max-streams": 1, "write-stall-timeout": "1s"}})
     client = connect(gateway)

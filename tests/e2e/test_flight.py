@@ -65,6 +65,56 @@ def test_a_limit_finds_its_rows_in_the_last_of_three_fragments(client, name):
     assert client.scan(name, limit="10", split_bytes="1", max_splits=3).num_rows == 10
 
 
+def test_a_plan_tells_rows_and_bytes_of_the_whole_and_of_each_split(client, name):
+    for start in (0, 100, 400):
+        client.put(name, numbers(start, start + 100))
+    # The bytes of a file and a half: a split for each fragment.
+    info = client.plan(name, split_bytes=str(client.plan(name).total_bytes // 2))
+    plan = scan_pb2.ScanPlan.FromString(info.app_metadata)
+    splits = [scan_pb2.ScanSplit.FromString(endpoint.app_metadata) for endpoint in info.endpoints]
+    assert [s.num_rows for s in splits] == [100, 100, 100]
+    assert [client.flight.do_get(e.ticket).read_all().num_rows for e in info.endpoints] == [100, 100, 100]
+    assert all(s.num_bytes > 0 for s in splits)
+    assert (info.total_records, info.total_bytes) == (plan.num_rows, plan.num_bytes)
+    assert sum(s.num_rows for s in splits) == plan.num_rows == 300
+    assert sum(s.num_bytes for s in splits) == plan.num_bytes
+    # How much a filter keeps is not known before.
+    filtered = client.plan(name, filter={"sql": "id > 3"})
+    assert (filtered.total_records, filtered.total_bytes) == (-1, -1)
+
+
+def test_ids_addresses_and_versions_of_rows_come_after_the_columns(client, gateway, name):
+    uri = f"{gateway.warehouse}/{name}.lance"
+    lance.write_dataset(numbers(0, 2), uri, enable_stable_row_ids=True)
+    added = client.put(name, numbers(2, 4)).version
+    id_column = {"columns": [{"path": ["id"]}]}
+    got = client.scan(name, projection=id_column, metadata={"row_id": True, "row_address": True, "row_versions": True})
+    assert got.to_pydict() == {
+        "id": [0, 1, 2, 3],
+        "_rowid": [0, 1, 2, 3],
+        "_rowaddr": [0, 1, 1 << 32, (1 << 32) + 1],
+        "_row_created_at_version": [1, 1, added, added],
+        "_row_last_updated_at_version": [1, 1, added, added],
+    }
+    lance.dataset(uri).update({"word": "'new'"}, where="id = 1")
+    got = client.scan(
+        name, projection=id_column, filter={"sql": "id = 1"}, metadata={"row_id": True, "row_versions": True}
+    )
+    assert got.to_pydict() == {
+        "id": [1],
+        "_rowid": [1],
+        "_row_created_at_version": [1],
+        "_row_last_updated_at_version": [added + 1],
+    }
+
+
+def test_a_table_without_stable_row_ids_has_no_row_versions(client, gateway, name):
+    lance.write_dataset(numbers(0, 2), f"{gateway.warehouse}/{name}.lance")
+    assert client.scan(name, metadata={"row_id": True})["_rowid"].to_pylist() == [0, 1]
+    why, message = refused(client.plan, name, metadata={"row_versions": True})
+    assert why == "UNSUPPORTED" and "stable row ids" in message
+
+
 def test_all_splits_read_the_planned_version_whatever_others_commit(client, gateway, name):
     for start in range(0, 100, 25):
         client.put(name, numbers(start, start + 25))

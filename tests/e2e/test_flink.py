@@ -5,6 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import grpc
+import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -46,13 +48,15 @@ def inbox(tmp_path):
 
 @pytest.fixture
 def declare(session, gateway, name):
-    """Declares the test's Lance table in Flink."""
+    """Declares the test's Lance table in Flink, or that of another path."""
 
-    def declare(columns: str = COLUMNS, alias: str = "t", at: Gateway = gateway, **options: str) -> str:
+    def declare(
+        columns: str = COLUMNS, alias: str = "t", at: Gateway = gateway, path: str | Path = name, **options: str
+    ) -> str:
         more = "".join(f", '{k.replace('__', '.').replace('_', '-')}' = '{v}'" for k, v in options.items())
         session.execute(
             f"CREATE TABLE {alias} ({columns}) "
-            f"WITH ('connector' = 'lance', 'path' = '{name}', 'gateway.uri' = '{at.uri}'{more})"
+            f"WITH ('connector' = 'lance', 'path' = '{path}', 'gateway.uri' = '{at.uri}'{more})"
         )
         return alias
 
@@ -76,12 +80,13 @@ def batch(session):
 
 @pytest.fixture
 def submit(cluster, session):
-    """Starts streaming jobs, and ends them with the test."""
+    """Starts jobs, and ends them with the test. All tasks of a job in streaming mode run at once."""
     jobs = []
 
-    def submit(sql: str) -> str:
+    def submit(sql: str, mode: str = "streaming") -> str:
         jobs.append(session.submit(sql))
-        cluster.wait(jobs[-1], state="RUNNING")
+        if mode == "streaming":
+            cluster.wait(jobs[-1], state="RUNNING")
         return jobs[-1]
 
     yield submit
@@ -184,6 +189,35 @@ def test_a_taskmanager_killed_again_and_again_in_full_flow_loses_and_doubles_not
     assert client.scan(name).sort_by("id") == numbers(0, total)
     completed = cluster.get(f"/jobs/{job}/checkpoints")["counts"]["completed"]
     assert sum(1 for v in client.versions(name) if v.num_rows) <= completed + 2
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_a_taskmanager_killed_in_mid_read_reads_each_row_once(
+    cluster, session, client, gateway, declare, streaming, submit, name, mode
+):
+    session.set("execution.runtime-mode", mode)
+    session.set("parallelism.default", "2")
+    session.set("execution.checkpointing.interval", "200 ms")
+    total = 3_000_000
+    noise = np.random.default_rng(5).integers(0, 1 << 62, total)
+    rows = pa.table({"id": np.arange(total, dtype=np.int64), "noise": noise})
+    client.put(name, rows, chunk=100_000)
+    declare("id BIGINT, noise BIGINT", read__batch_size="500")
+    target = f"{name}_copy"
+    declare("id BIGINT, noise BIGINT", alias="copy", path=target, write__max_rows_per_file="20000")
+    job = submit("INSERT INTO copy SELECT * FROM t", mode)
+    # In streaming mode it goes on from a checkpoint, in batch mode it begins again.
+    staged = gateway.warehouse / f"{target}.lance" / "data"
+    begun = {"streaming": lambda: rows_in(client, target), "batch": lambda: [*staged.glob("*.lance")]}
+    eventually(begun[mode], 60, "a first part of the copy")
+    cluster.kill_taskmanager()
+    assert rows_in(client, target) < total
+    cluster.start_taskmanager()
+    cluster.wait(job)
+    assert "TaskManager" in cluster.job_error(job)
+    if mode == "streaming":
+        assert cluster.get(f"/jobs/{job}/checkpoints")["counts"]["restored"] >= 1
+    assert client.scan(target).sort_by("id") == rows
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
@@ -348,6 +382,47 @@ def test_the_jar_works_from_add_jar_and_with_the_jvm_far_east_of_utc(tmp_path, g
         check_moments(session)
         session.insert("INSERT INTO t SELECT * FROM (SELECT ts, wall FROM t)")
         assert client.count(name) == 6
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_path_that_the_operator_allows_is_a_table_like_others(
+    session, start_gateway, declare, batch, tmp_path, scheme
+):
+    gateway = start_gateway(config={"table.uri-prefixes": [str(tmp_path / "allowed")]})
+    path = tmp_path / "allowed" / "deeper" / "t.lance"
+    declare(at=gateway, path=f"{scheme}{path}")
+    session.insert("INSERT INTO t VALUES (1, 'w1'), (2, 'w2')")
+    assert lance.dataset(path).to_table().sort_by("id") == numbers(1, 3)
+    lance.write_dataset(numbers(3, 4), path, mode="append")
+    assert sorted(session.query("SELECT * FROM t")) == [(1, "w1"), (2, "w2"), (3, "w3")]
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_path_that_the_operator_does_not_allow_is_refused_with_the_reason(
+    session, start_gateway, declare, batch, tmp_path, scheme
+):
+    gateway = start_gateway(config={"table.uri-prefixes": [str(tmp_path / "allowed")]})
+    path = tmp_path / "allowed-not" / "t.lance"
+    lance.write_dataset(numbers(0, 1), path)
+    declare(at=gateway, path=f"{scheme}{path}")
+    told = f"PERMISSION_DENIED.*{re.escape(str(path))}.* nor below a prefix in table.uri-prefixes"
+    with pytest.raises(flink.FlinkError, match=told):
+        session.query("SELECT * FROM t")
+    with pytest.raises(flink.FlinkError, match=told):
+        session.insert("INSERT INTO t VALUES (1, 'w1')")
+    assert lance.dataset(path).to_table() == numbers(0, 1)
+
+
+def test_a_unix_socket_serves_a_job(session, start_gateway, connect, batch, tmp_path, name):
+    socket = tmp_path / "gateway.sock"
+    gateway = start_gateway(listen=("127.0.0.1:0", f"unix:{socket}"))
+    session.execute(
+        f"CREATE TABLE t ({COLUMNS}) "
+        f"WITH ('connector' = 'lance', 'path' = '{name}', 'gateway.uri' = 'grpc+unix://{socket}')"
+    )
+    session.insert("INSERT INTO t VALUES (1, 'w1'), (2, 'w2')")
+    assert connect(gateway).scan(name).sort_by("id") == numbers(1, 3)
+    assert sorted(session.query("SELECT * FROM t")) == [(1, "w1"), (2, "w2")]
 
 
 def test_a_gateway_that_is_not_there_is_named(session, declare, batch, name):
