@@ -257,4 +257,29 @@ class WriteITCase extends FlinkAndGateway {
         assertThatThrownBy(() -> insert(env, "INSERT INTO wider VALUES (1, 'a', 2)"))
                 .hasStackTraceContaining("column 'more' does not exist in the table");
     }
+
+    @Test
+    void valuesNeedNoCheckpointsInAStreamingSession() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = streaming(1);
+        declare(env, table, COLUMNS);
+
+        insert(env, "INSERT INTO " + table + " VALUES (1, 'a'), (2, 'b')");
+
+        assertThat(count(table)).isEqualTo(2);
+    }
+
+    @Test
+    void anEndlessJobWithoutCheckpointsIsRefused() {
+        String table = newTable();
+        StreamTableEnvironment env = streaming(1);
+        declare(env, table, COLUMNS);
+        env.executeSql(
+                "CREATE TEMPORARY TABLE endless (n BIGINT, word STRING)"
+                        + " WITH ('connector'='datagen')");
+
+        assertThatThrownBy(() -> insert(env, "INSERT INTO " + table + " SELECT * FROM endless"))
+                .hasStackTraceContaining("checkpointing is off and source 'endless")
+                .hasStackTraceContaining("never ends: set 'execution.checkpointing.interval'");
+    }
 }

@@ -14,6 +14,8 @@ import org.apache.flink.streaming.api.connector.sink2.CommittableMessageTypeInfo
 import org.apache.flink.streaming.api.connector.sink2.SupportsPreCommitTopology;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
+import org.apache.flink.streaming.api.operators.InputFormatOperatorFactory;
+import org.apache.flink.streaming.api.transformations.LegacySourceTransformation;
 import org.apache.flink.streaming.api.transformations.WithBoundedness;
 import org.apache.flink.table.data.RowData;
 
@@ -76,11 +78,7 @@ public final class TableSink
             return;
         }
         for (Transformation<?> step : writes.getTransformation().getTransitivePredecessors()) {
-            boolean endless =
-                    step instanceof WithBoundedness
-                            && ((WithBoundedness) step).getBoundedness()
-                                    == Boundedness.CONTINUOUS_UNBOUNDED;
-            if (endless) {
+            if (isEndless(step)) {
                 throw new IllegalStateException(
                         "a streaming INSERT into a Lance table commits at checkpoints, but"
                                 + " checkpointing is off and source '"
@@ -88,5 +86,16 @@ public final class TableSink
                                 + "' never ends: set 'execution.checkpointing.interval'");
             }
         }
+    }
+
+    private static boolean isEndless(Transformation<?> step) {
+        if (step instanceof LegacySourceTransformation
+                && ((LegacySourceTransformation<?>) step).getOperatorFactory()
+                        instanceof InputFormatOperatorFactory) {
+            // VALUES, for one. It ends, but Flink calls it unbounded.
+            return false;
+        }
+        return step instanceof WithBoundedness
+                && ((WithBoundedness) step).getBoundedness() == Boundedness.CONTINUOUS_UNBOUNDED;
     }
 }
