@@ -127,6 +127,24 @@ class TypesITCase extends FlinkAndGateway {
     }
 
     @Test
+    void instantsInWholeSeconds() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, "id INT, z0 TIMESTAMP_LTZ(0)");
+
+        insert(
+                env,
+                "INSERT INTO "
+                        + table
+                        + " VALUES (1, TO_TIMESTAMP_LTZ(1704067201, 0)),"
+                        + " (2, CAST(NULL AS TIMESTAMP_LTZ(0)))");
+
+        assertThat(query(env, "SELECT * FROM " + table))
+                .containsExactly("+I[1, 2024-01-01T00:00:01Z]", "+I[2, null]");
+        assertThat(type(table, "z0")).isEqualTo(ArrowType.timestamp(Unit.SECOND, "UTC"));
+    }
+
+    @Test
     void nestedValues() throws Exception {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
