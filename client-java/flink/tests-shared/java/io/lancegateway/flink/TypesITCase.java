@@ -257,6 +257,22 @@ class TypesITCase extends FlinkAndGateway {
                         "+I[4, +I[4, v]]");
     }
 
+    @Test
+    void theOldestStorageRefusesANullStruct() {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, "id INT, s ROW<x INT>", "'write.data-storage-version'='2.0'");
+
+        assertThatThrownBy(
+                        () ->
+                                insert(
+                                        env,
+                                        "INSERT INTO "
+                                                + table
+                                                + " VALUES (1, CAST(NULL AS ROW<x INT>))"))
+                .hasStackTraceContaining("column 's' holds a null struct");
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"2.1", "2.2"})
     void aNullStructMayHoldAVector(String storage) throws Exception {

@@ -281,8 +281,14 @@ class WriteITCase extends FlinkAndGateway {
                 "id BIGINT, v ARRAY<FLOAT>",
                 "'write.data-storage-version'='" + storage + "'");
 
-        insert(env, "INSERT INTO " + table + " VALUES (1, CAST(NULL AS ARRAY<FLOAT>))");
-        insert(env, "INSERT INTO " + table + " VALUES (2, ARRAY[0.5, 1.5]), (3, ARRAY[2.5])");
+        insert(
+                env,
+                "INSERT INTO "
+                        + table
+                        + " SELECT id, CASE id WHEN 1 THEN CAST(NULL AS ARRAY<FLOAT>)"
+                        + " ELSE ARRAY[CAST(0.5 AS FLOAT), CAST(1.5 AS FLOAT)] END"
+                        + " FROM (VALUES (1), (2)) AS t(id)");
+        insert(env, "INSERT INTO " + table + " VALUES (3, ARRAY[2.5])");
 
         assertThat(query(env, "SELECT * FROM " + table))
                 .containsExactly("+I[1, null]", "+I[2, [0.5, 1.5]]", "+I[3, [2.5]]");
