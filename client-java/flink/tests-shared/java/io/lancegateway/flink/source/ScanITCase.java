@@ -99,7 +99,8 @@ class ScanITCase extends FlinkAndGateway {
                         WatermarkStrategy.noWatermarks(),
                         "lance",
                         InternalTypeInfo.of(ROW_TYPE))
-                .map(new FailOnce(350))
+                // Soon after its split was assigned, so that it goes back to the enumerator.
+                .map(new FailOnce(305))
                 .returns(InternalTypeInfo.of(ROW_TYPE))
                 .sinkTo(
                         LanceSink.builder()
