@@ -80,6 +80,16 @@ class ReadITCase extends FlinkAndGateway {
                                         + committed
                                         + "') */"))
                 .containsExactly("+I[3]");
+        // The time alone is refused, see below: the version wins.
+        assertThat(
+                        query(
+                                env,
+                                "SELECT COUNT(*) FROM "
+                                        + table
+                                        + " /*+ OPTIONS('read.version'='"
+                                        + first.getVersion()
+                                        + "', 'read.as-of-timestamp'='2001-01-01') */"))
+                .containsExactly("+I[3]");
         assertThatThrownBy(
                         () ->
                                 query(

@@ -127,6 +127,24 @@ class TypesITCase extends FlinkAndGateway {
     }
 
     @Test
+    void instantsInWholeSeconds() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, "id INT, z0 TIMESTAMP_LTZ(0)");
+
+        insert(
+                env,
+                "INSERT INTO "
+                        + table
+                        + " VALUES (1, TO_TIMESTAMP_LTZ(1704067201, 0)),"
+                        + " (2, CAST(NULL AS TIMESTAMP_LTZ(0)))");
+
+        assertThat(query(env, "SELECT * FROM " + table))
+                .containsExactly("+I[1, 2024-01-01T00:00:01Z]", "+I[2, null]");
+        assertThat(type(table, "z0")).isEqualTo(ArrowType.timestamp(Unit.SECOND, "UTC"));
+    }
+
+    @Test
     void nestedValues() throws Exception {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
@@ -237,6 +255,22 @@ class TypesITCase extends FlinkAndGateway {
                         "+I[2, null]",
                         "+I[3, +I[null, null]]",
                         "+I[4, +I[4, v]]");
+    }
+
+    @Test
+    void theOldestStorageRefusesANullStruct() {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, "id INT, s ROW<x INT>", "'write.data-storage-version'='2.0'");
+
+        assertThatThrownBy(
+                        () ->
+                                insert(
+                                        env,
+                                        "INSERT INTO "
+                                                + table
+                                                + " VALUES (1, CAST(NULL AS ROW<x INT>))"))
+                .hasStackTraceContaining("column 's' holds a null struct");
     }
 
     @ParameterizedTest

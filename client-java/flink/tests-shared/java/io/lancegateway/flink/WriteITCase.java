@@ -5,7 +5,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.lancegateway.client.LanceGatewayException;
 import io.lancegateway.client.Reason;
+import io.lancegateway.client.Tables;
+import io.lancegateway.client.arrow.ArrowField;
+import io.lancegateway.client.arrow.ArrowSchema;
+import io.lancegateway.client.arrow.ArrowType;
 import io.lancegateway.flink.testing.FlinkAndGateway;
+import io.lancegateway.proto.v1.DescribeTableRequest;
+import io.lancegateway.proto.v1.DescribeTableResponse;
 import io.lancegateway.proto.v1.TableVersion;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -31,6 +37,15 @@ class WriteITCase extends FlinkAndGateway {
                                 + " 'number-of-rows'='%d', 'fields.n.kind'='sequence',"
                                 + " 'fields.n.start'='%d', 'fields.n.end'='%d')",
                         name, to - from + 1, from, to));
+    }
+
+    private static DescribeTableResponse describe(String table) {
+        return client().describeTable(
+                        DescribeTableRequest.newBuilder().setTable(Tables.named(table)).build());
+    }
+
+    private static List<ArrowField> columns(String table) {
+        return ArrowSchema.fromIpc(describe(table).getSchema().toByteArray()).fields();
     }
 
     private static List<String> operations(String table) {
@@ -191,6 +206,31 @@ class WriteITCase extends FlinkAndGateway {
     }
 
     @Test
+    void aFileHoldsAsManyRowsAsTheOptionSays() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, COLUMNS, "'write.max-rows-per-file'='10'");
+        numbers(env, "numbers", 1, 25);
+
+        insert(env, "INSERT INTO " + table + " SELECT n, 'x' FROM numbers");
+
+        assertThat(describe(table).getNumFragments()).isEqualTo(3);
+        assertThat(count(table)).isEqualTo(25);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"2.0", "2.1", "2.2"})
+    void aNewTableHasTheStorageVersionOfTheOption(String storage) throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, COLUMNS, "'write.data-storage-version'='" + storage + "'");
+
+        insert(env, "INSERT INTO " + table + " VALUES (1, 'a')");
+
+        assertThat(describe(table).getDataStorageVersion()).isEqualTo(storage);
+    }
+
+    @Test
     void theJobIsNamedOnTheVersion() throws Exception {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
@@ -206,6 +246,53 @@ class WriteITCase extends FlinkAndGateway {
         List<TableVersion> versions = versions(table);
         assertThat(versions.get(versions.size() - 1).getPropertiesMap())
                 .containsEntry("flink.job-id", job.getJobID().toHexString());
+    }
+
+    @Test
+    void literalsMakeATableOfVectors() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, "id BIGINT, content STRING, embedding ARRAY<FLOAT>");
+
+        insert(
+                env,
+                "INSERT INTO " + table + " VALUES (1, 'Hello World', ARRAY[0.1, 0.2, 0.3, 0.4])");
+
+        assertThat(query(env, "SELECT * FROM " + table))
+                .containsExactly("+I[1, Hello World, [0.1, 0.2, 0.3, 0.4]]");
+        assertThat(columns(table))
+                .containsExactly(
+                        ArrowField.nullable("id", ArrowType.INT64),
+                        ArrowField.nullable("content", ArrowType.UTF8),
+                        ArrowField.nullable(
+                                "embedding",
+                                ArrowType.fixedSizeList(4),
+                                ArrowField.nullable("item", ArrowType.FLOAT32)));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"2.0", "2.1", "2.2"})
+    void aNewTableWhoseFirstVectorIsNullKeepsListsOfAnyLength(String storage) throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(
+                env,
+                table,
+                "id BIGINT, v ARRAY<FLOAT>",
+                "'write.data-storage-version'='" + storage + "'");
+
+        insert(
+                env,
+                "INSERT INTO "
+                        + table
+                        + " SELECT id, CASE id WHEN 1 THEN CAST(NULL AS ARRAY<FLOAT>)"
+                        + " ELSE ARRAY[CAST(0.5 AS FLOAT), CAST(1.5 AS FLOAT)] END"
+                        + " FROM (VALUES (1), (2)) AS t(id)");
+        insert(env, "INSERT INTO " + table + " VALUES (3, ARRAY[2.5])");
+
+        assertThat(query(env, "SELECT * FROM " + table))
+                .containsExactly("+I[1, null]", "+I[2, [0.5, 1.5]]", "+I[3, [2.5]]");
+        assertThat(columns(table).get(1).type()).isEqualTo(ArrowType.LIST);
     }
 
     @Test

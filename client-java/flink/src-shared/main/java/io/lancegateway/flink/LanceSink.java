@@ -102,7 +102,7 @@ public final class LanceSink {
         public Sink<RowData> build() {
             Objects.requireNonNull(path, "path");
             Objects.requireNonNull(rowType, "rowType");
-            ArrowTypes.check(rowType);
+            ArrowTypes.check(rowType, dataStorageVersion);
             return new TableSink(
                     new SinkSpec(
                             new GatewayAddress(gatewayUri),

@@ -263,6 +263,28 @@ class PlanTest {
                 .hasStackTraceContaining("column 'i': a Lance table cannot hold INTERVAL YEAR");
     }
 
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "2.0 | MAP<STRING, INT> | MAP<STRING, INT>",
+                "2.1 | MULTISET<INT> | MULTISET<INT>",
+                "2.1 | ARRAY<ROW<a MAP<INT, INT>>> | ARRAY<ROW<`a` MAP<INT, INT>>>"
+            })
+    void aMapFailsWhenPlannedForAnOldStorageVersion(String storage, String type, String named) {
+        env.executeSql("DROP TABLE IF EXISTS maps");
+        env.executeSql(
+                String.format(
+                        "CREATE TABLE maps (id INT, m %s) WITH ('connector'='lance', 'path'='m',"
+                                + " 'write.data-storage-version'='%s')",
+                        type, storage));
+
+        assertThatThrownBy(() -> plan("INSERT INTO maps SELECT * FROM maps"))
+                .hasStackTraceContaining(
+                        "column 'm': " + named + " needs data storage version 2.2, not " + storage);
+        assertThat(plan("SELECT * FROM maps")).contains("fields=[id, m]");
+    }
+
     @Test
     void changesAreRefusedWhenPlanned() {
         env.executeSql(

@@ -141,7 +141,8 @@ public final class LanceDynamicTableFactory
     public DynamicTableSink createDynamicTableSink(Context context) {
         ReadableConfig options = validated(context);
         RowType rowType = rowType(context);
-        ArrowTypes.check(rowType);
+        String storageVersion = options.getOptional(WRITE_DATA_STORAGE_VERSION).orElse("");
+        ArrowTypes.check(rowType, storageVersion);
         Set<String> largeStrings =
                 options.getOptional(WRITE_LARGE_STRING_COLUMNS).map(s -> names(s)).orElse(Set.of());
         checkLargeStrings(largeStrings, rowType);
@@ -166,7 +167,7 @@ public final class LanceDynamicTableFactory
                                 memoryCap,
                                 rowsPerFile,
                                 largeStrings,
-                                options.getOptional(WRITE_DATA_STORAGE_VERSION).orElse("")),
+                                storageVersion),
                 options.get(WRITE_MODE) == WriteMode.OVERWRITE,
                 options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null));
     }

@@ -27,6 +27,9 @@ public final class ArrowTypes {
     /** The zone of instants. */
     static final String UTC = "UTC";
 
+    /** Versions of Lance's file format that cannot hold maps. */
+    private static final Set<String> WITHOUT_MAPS = Set.of("2.0", "2.1");
+
     private ArrowTypes() {}
 
     /** Whether every value of the row type can be kept in a table; throws if not. */
@@ -34,6 +37,35 @@ public final class ArrowTypes {
         for (RowType.RowField field : rowType.getFields()) {
             field(field.getName(), field.getType(), false, 0);
         }
+    }
+
+    /**
+     * Whether every value of the row type can be kept in a new table of this storage version;
+     * throws if not.
+     *
+     * @param storageVersion empty: the gateway decides
+     */
+    public static void check(RowType rowType, String storageVersion) {
+        check(rowType);
+        if (!WITHOUT_MAPS.contains(storageVersion)) {
+            return;
+        }
+        for (RowType.RowField field : rowType.getFields()) {
+            if (holdsMap(field.getType())) {
+                throw new TypeMismatchException(
+                        String.format(
+                                "column '%s': %s needs data storage version 2.2, not %s",
+                                field.getName(),
+                                field.getType().asSummaryString(),
+                                storageVersion));
+            }
+        }
+    }
+
+    private static boolean holdsMap(LogicalType type) {
+        return type.is(LogicalTypeRoot.MAP)
+                || type.is(LogicalTypeRoot.MULTISET)
+                || type.getChildren().stream().anyMatch(ArrowTypes::holdsMap);
     }
 
     /**

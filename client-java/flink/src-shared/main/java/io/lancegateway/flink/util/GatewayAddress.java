@@ -25,14 +25,17 @@ public final class GatewayAddress implements Serializable {
 
     /** Connects; to be called in the process that uses the connection. */
     public GatewayClient connect() {
-        return GatewayClient.connect(GatewayOptions.builder(resolve()).build());
+        return GatewayClient.connect(
+                GatewayOptions.builder(resolve(System.getenv(ENVIRONMENT))).build());
     }
 
-    private String resolve() {
+    /**
+     * @param environment what the process has in {@link #ENVIRONMENT}
+     */
+    String resolve(@Nullable String environment) {
         if (uri != null) {
             return uri;
         }
-        String environment = System.getenv(ENVIRONMENT);
         return environment == null || environment.isEmpty()
                 ? GatewayOptions.DEFAULT_URI
                 : environment;
