@@ -78,6 +78,9 @@ def test_a_plan_tells_rows_and_bytes_of_the_whole_and_of_each_split(client, name
     assert (info.total_records, info.total_bytes) == (plan.num_rows, plan.num_bytes)
     assert sum(s.num_rows for s in splits) == plan.num_rows == 300
     assert sum(s.num_bytes for s in splits) == plan.num_bytes
+    rows = client.plan(name, split_bytes="1")
+    assert len(rows.endpoints) > 3
+    assert sum(scan_pb2.ScanSplit.FromString(e.app_metadata).num_bytes for e in rows.endpoints) == plan.num_bytes
     # How much a filter keeps is not known before.
     filtered = client.plan(name, filter={"sql": "id > 3"})
     assert (filtered.total_records, filtered.total_bytes) == (-1, -1)

@@ -100,7 +100,7 @@ impl Default for ScanOptions {
             split_bytes: 64 << 20,
             max_splits: 10_000,
             memory_bytes: 128 << 20,
-            max_filter_depth: 128,
+            max_filter_depth: 48,
         }
     }
 }

@@ -132,7 +132,7 @@ pub enum Command {
         #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
         limit: u32,
     },
-    /// Prepared and finished commits of a table's ledger.
+    /// Finished commits of a table's ledger.
     Commits {
         table: String,
         #[command(subcommand)]

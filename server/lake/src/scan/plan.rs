@@ -81,7 +81,9 @@ impl Sizes {
 
     fn of(&self, piece: &Piece) -> u64 {
         let bytes = u128::from(self.fragment(&piece.fragment, piece.live_rows));
-        (bytes * u128::from(piece.num_rows())).div_ceil(u128::from(piece.live_rows.max(1))) as u64
+        // Where the bytes of a row begin, so that the pieces of a fragment add up to it.
+        let begin = |row: u64| bytes * u128::from(row) / u128::from(piece.live_rows.max(1));
+        (begin(piece.range.end) - begin(piece.range.start)) as u64
     }
 
     fn fragment(&self, fragment: &Fragment, live_rows: u64) -> u64 {

@@ -369,4 +369,47 @@ class WriteITCase extends FlinkAndGateway {
                 .hasStackTraceContaining("checkpointing is off and source 'endless")
                 .hasStackTraceContaining("never ends: set 'execution.checkpointing.interval'");
     }
+
+    @Test
+    void vectorsHaveTheLengthOfTheOptionWhateverTheFirstRowHolds() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(
+                env,
+                table,
+                "id BIGINT, v ARRAY<FLOAT>, w ARRAY<FLOAT>",
+                "'write.vector-dimensions'='v:2,w:1'");
+
+        insert(env, "INSERT INTO " + table + " VALUES (1, CAST(NULL AS ARRAY<FLOAT>), ARRAY[5])");
+        insert(env, "INSERT INTO " + table + " VALUES (2, ARRAY[0.5, 1], ARRAY[6])");
+
+        assertThat(query(env, "SELECT * FROM " + table))
+                .containsExactly("+I[1, null, [5.0]]", "+I[2, [0.5, 1.0], [6.0]]");
+        assertThatThrownBy(
+                        () ->
+                                insert(
+                                        env,
+                                        "INSERT INTO " + table + " VALUES (3, ARRAY[1], ARRAY[1])"))
+                .hasStackTraceContaining("the vector has 1 elements, the column takes 2");
+    }
+
+    @Test
+    void anOverwriteCanChangeTheLengthOfVectorsByTheOption() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(1);
+        declare(env, table, "id BIGINT, v ARRAY<FLOAT>");
+        insert(env, "INSERT INTO " + table + " VALUES (1, ARRAY[0.5, 1])");
+        declareAs(
+                env,
+                "other",
+                table,
+                "id BIGINT, v ARRAY<FLOAT>",
+                "'write.vector-dimensions'='v:3'");
+
+        insert(env, "INSERT OVERWRITE other VALUES (1, CAST(NULL AS ARRAY<FLOAT>))");
+        insert(env, "INSERT INTO other VALUES (2, ARRAY[1, 2, 3])");
+
+        assertThat(query(env, "SELECT * FROM " + table))
+                .containsExactly("+I[1, null]", "+I[2, [1.0, 2.0, 3.0]]");
+    }
 }

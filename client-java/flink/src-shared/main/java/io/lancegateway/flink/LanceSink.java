@@ -5,6 +5,7 @@ import io.lancegateway.flink.sink.TableSink;
 import io.lancegateway.flink.types.ArrowTypes;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.flink.util.TablePath;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import javax.annotation.Nullable;
@@ -39,6 +40,7 @@ public final class LanceSink {
         private long memoryCapBytes;
         private long maxRowsPerFile;
         private Set<String> largeStringColumns = Set.of();
+        private Map<String, Integer> vectorDimensions = Map.of();
         private String dataStorageVersion = "";
 
         private Builder() {}
@@ -93,6 +95,12 @@ public final class LanceSink {
             return this;
         }
 
+        /** Lengths of the vectors of a new table, by column. Default: as in the first row. */
+        public Builder vectorDimensions(Map<String, Integer> lengths) {
+            this.vectorDimensions = Map.copyOf(lengths);
+            return this;
+        }
+
         /** Lance's file format of a new table. Default: the gateway decides. */
         public Builder dataStorageVersion(String version) {
             this.dataStorageVersion = version;
@@ -113,6 +121,7 @@ public final class LanceSink {
                             memoryCapBytes,
                             maxRowsPerFile,
                             largeStringColumns,
+                            vectorDimensions,
                             dataStorageVersion));
         }
     }

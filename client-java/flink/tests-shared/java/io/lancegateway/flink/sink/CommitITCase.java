@@ -20,6 +20,7 @@ import io.lancegateway.proto.v1.CreateOptions;
 import io.lancegateway.proto.v1.WriteMode;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import org.apache.flink.api.common.JobID;
@@ -196,6 +197,7 @@ class CommitITCase extends FlinkAndGateway {
                 -1,
                 0,
                 Set.of(),
+                Map.of(),
                 "");
     }
 

@@ -238,6 +238,9 @@ class PlanTest {
             value = {
                 "'write.mode'='merge' | write.mode",
                 "'write.large-string-columns'='id' | names 'id', which is no STRING column",
+                "'write.vector-dimensions'='id:3' | names 'id', which is no ARRAY<FLOAT> column",
+                "'write.vector-dimensions'='vector:0' | the length '0', which is no number",
+                "'write.vector-dimensions'='vector:wide' | the length 'wide', which is no number",
                 "'write.max-rows-per-file'='0' | 'write.max-rows-per-file' must be positive"
             })
     void aWrongWriteOptionFailsWhenPlanned(String option, String message) {

@@ -5,6 +5,7 @@ import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.proto.v1.CreateOptions;
 import io.lancegateway.proto.v1.Table;
 import java.io.Serializable;
+import java.util.Map;
 import java.util.Set;
 import org.apache.flink.table.types.logical.RowType;
 
@@ -24,6 +25,7 @@ public final class SinkSpec implements Serializable {
     private final long maxBytesPerBatch;
     private final long maxRowsPerFile;
     private final Set<String> largeStrings;
+    private final Map<String, Integer> vectorDimensions;
     private final String storageVersion;
 
     /**
@@ -31,6 +33,8 @@ public final class SinkSpec implements Serializable {
      * @param memoryCap bytes that are buffered at most; not positive: no bound but the usual one
      * @param maxRowsPerFile 0: the gateway decides
      * @param largeStrings columns of strings that a new table keeps with wide offsets
+     * @param vectorDimensions lengths of the vectors of a new table, by column; the first row tells
+     *     the others
      * @param storageVersion of a new table; empty: the gateway decides
      */
     public SinkSpec(
@@ -42,6 +46,7 @@ public final class SinkSpec implements Serializable {
             long memoryCap,
             long maxRowsPerFile,
             Set<String> largeStrings,
+            Map<String, Integer> vectorDimensions,
             String storageVersion) {
         this.address = address;
         this.table = table.toByteArray();
@@ -51,6 +56,7 @@ public final class SinkSpec implements Serializable {
         this.maxBytesPerBatch = memoryCap > 0 ? Math.min(memoryCap, TARGET_BYTES) : TARGET_BYTES;
         this.maxRowsPerFile = maxRowsPerFile;
         this.largeStrings = Set.copyOf(largeStrings);
+        this.vectorDimensions = Map.copyOf(vectorDimensions);
         this.storageVersion = storageVersion;
     }
 
@@ -88,6 +94,10 @@ public final class SinkSpec implements Serializable {
 
     Set<String> largeStrings() {
         return largeStrings;
+    }
+
+    Map<String, Integer> vectorDimensions() {
+        return vectorDimensions;
     }
 
     CreateOptions createOptions() {

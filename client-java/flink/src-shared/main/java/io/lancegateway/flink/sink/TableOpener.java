@@ -95,8 +95,12 @@ final class TableOpener {
         return ByteString.copyFrom(schema.toIpc());
     }
 
-    /** Length of a vector in the row; 0 if it is null. */
+    /** Length of the vectors of a column: as asked for, else as in the row; 0 if that is null. */
     private int vectorLength(RowData row, String name) {
+        Integer asked = spec.vectorDimensions().get(name);
+        if (asked != null) {
+            return asked;
+        }
         int index = spec.rowType().getFieldIndex(name);
         return row.isNullAt(index) ? 0 : row.getArray(index).size();
     }
@@ -113,14 +117,16 @@ final class TableOpener {
             return false;
         }
         for (ArrowField field : table.fields()) {
-            if (field.type().kind() == ArrowType.Kind.FIXED_SIZE_LIST) {
-                int index = rowType.getFieldIndex(field.name());
-                boolean otherLength =
-                        !firstRow.isNullAt(index)
-                                && firstRow.getArray(index).size() != field.type().size();
-                if (otherLength) {
-                    return false;
-                }
+            boolean vector = field.type().kind() == ArrowType.Kind.FIXED_SIZE_LIST;
+            boolean otherLength;
+            if (vector) {
+                int length = vectorLength(firstRow, field.name());
+                otherLength = length != 0 && length != field.type().size();
+            } else {
+                otherLength = spec.vectorDimensions().containsKey(field.name());
+            }
+            if (otherLength) {
+                return false;
             }
         }
         return true;

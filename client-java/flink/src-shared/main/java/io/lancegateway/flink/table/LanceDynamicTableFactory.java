@@ -16,6 +16,7 @@ import static io.lancegateway.flink.table.LanceOptions.WRITE_LARGE_STRING_COLUMN
 import static io.lancegateway.flink.table.LanceOptions.WRITE_MAX_ROWS_PER_FILE;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_MEMORY_CAP_BYTES;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_MODE;
+import static io.lancegateway.flink.table.LanceOptions.WRITE_VECTOR_DIMENSIONS;
 
 import io.lancegateway.flink.WriteMode;
 import io.lancegateway.flink.sink.SinkSpec;
@@ -27,7 +28,9 @@ import io.lancegateway.proto.v1.BatchSize;
 import io.lancegateway.proto.v1.Filter;
 import io.lancegateway.proto.v1.ScanRequest;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -80,6 +83,7 @@ public final class LanceDynamicTableFactory
                 WRITE_MAX_ROWS_PER_FILE,
                 WRITE_MEMORY_CAP_BYTES,
                 WRITE_LARGE_STRING_COLUMNS,
+                WRITE_VECTOR_DIMENSIONS,
                 WRITE_DATA_STORAGE_VERSION,
                 LanceOptions.INDEX_TYPE,
                 LanceOptions.INDEX_COLUMN,
@@ -146,6 +150,10 @@ public final class LanceDynamicTableFactory
         Set<String> largeStrings =
                 options.getOptional(WRITE_LARGE_STRING_COLUMNS).map(s -> names(s)).orElse(Set.of());
         checkLargeStrings(largeStrings, rowType);
+        Map<String, Integer> dimensions =
+                options.getOptional(WRITE_VECTOR_DIMENSIONS)
+                        .map(given -> dimensions(given, rowType))
+                        .orElse(Map.of());
         long batchRows =
                 options.getOptional(WRITE_BATCH_SIZE)
                         .map(rows -> positive(WRITE_BATCH_SIZE, rows))
@@ -167,6 +175,7 @@ public final class LanceDynamicTableFactory
                                 memoryCap,
                                 rowsPerFile,
                                 largeStrings,
+                                dimensions,
                                 storageVersion),
                 options.get(WRITE_MODE) == WriteMode.OVERWRITE,
                 options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null));
@@ -242,6 +251,30 @@ public final class LanceDynamicTableFactory
                                 name));
             }
         }
+    }
+
+    private static Map<String, Integer> dimensions(Map<String, String> given, RowType rowType) {
+        Map<String, Integer> dimensions = new HashMap<>();
+        given.forEach(
+                (name, text) -> {
+                    int index = rowType.getFieldIndex(name);
+                    if (index < 0 || !ArrowTypes.isVector(rowType.getTypeAt(index))) {
+                        throw new ValidationException(
+                                String.format(
+                                        "'write.vector-dimensions' names '%s', which is no"
+                                                + " ARRAY<FLOAT> column of the table",
+                                        name));
+                    }
+                    if (!text.matches("0*[1-9][0-9]{0,8}")) {
+                        throw new ValidationException(
+                                String.format(
+                                        "'write.vector-dimensions' gives column '%s' the length"
+                                                + " '%s', which is no number of elements",
+                                        name, text));
+                    }
+                    dimensions.put(name, Integer.valueOf(text));
+                });
+        return dimensions;
     }
 
     private static <N extends Number> N positive(ConfigOption<N> option, N value) {

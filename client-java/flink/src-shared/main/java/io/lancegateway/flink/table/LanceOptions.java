@@ -1,6 +1,7 @@
 package io.lancegateway.flink.table;
 
 import io.lancegateway.flink.WriteMode;
+import java.util.Map;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.ConfigOptions;
 
@@ -112,6 +113,14 @@ public final class LanceOptions {
                     .withDescription(
                             "STRING columns that a new table keeps as LargeUtf8, separated by"
                                     + " commas; case matters.");
+
+    public static final ConfigOption<Map<String, String>> WRITE_VECTOR_DIMENSIONS =
+            ConfigOptions.key("write.vector-dimensions")
+                    .mapType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "Lengths of the vectors of a new table, as 'column:768,other:512'. Else"
+                                    + " the first row tells.");
 
     public static final ConfigOption<String> WRITE_DATA_STORAGE_VERSION =
             ConfigOptions.key("write.data-storage-version")
