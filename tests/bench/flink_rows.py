@@ -19,6 +19,8 @@ from . import report
 from .rows import WORK, warehouse
 
 RUNS = 5
+# The JIT compiler is busy for that many rounds of jobs.
+WARM_UP = 2
 TABLES = {
     "synthetic": "i1 INT, i2 INT, i3 INT, i4 INT, d1 DOUBLE, d2 DOUBLE, s STRING, ts TIMESTAMP(6)",
     "glove": "id BIGINT, word STRING, embedding ARRAY<FLOAT>",
@@ -77,7 +79,7 @@ def compare(name: str, parallelism: int, gateway: Gateway, ours: Side, other: Si
     ours.declare("kept", TABLES[name], stored)
     ours.declare("written", TABLES[name], new)
     rates: dict[str, list[float]] = {"floor": [], "scan": [], "insert": [], "other scan": [], "other insert": []}
-    for run in range(RUNS + 1):
+    for run in range(WARM_UP + RUNS):
         now = {
             "floor": ours.rate(name, "hole", "src"),
             "scan": ours.rate(name, "hole", "kept"),
@@ -91,7 +93,7 @@ def compare(name: str, parallelism: int, gateway: Gateway, ours: Side, other: Si
             other.declare("written", TABLES[name], os.environ["CONNECTOR_WITH"].replace("{path}", str(path)))
             now["other insert"] = other.rate(name, "written", "src")
             now["other scan"] = other.rate(name, "hole", "written")
-        if run:  # the first run warms the JVM
+        if run >= WARM_UP:
             for what, rate in now.items():
                 rates[what].append(rate)
     goals = {"scan": 0.5, "insert": 0.4} if name == "synthetic" else {}
