@@ -80,12 +80,12 @@ def batch(session):
 
 @pytest.fixture
 def submit(cluster, session):
-    """Starts jobs, and ends them with the test. All tasks of a job in streaming mode run at once."""
+    """Starts jobs, and ends them with the test."""
     jobs = []
 
-    def submit(sql: str, mode: str = "streaming") -> str:
+    def submit(sql: str, running: bool = True) -> str:
         jobs.append(session.submit(sql))
-        if mode == "streaming":
+        if running:
             cluster.wait(jobs[-1], state="RUNNING")
         return jobs[-1]
 
@@ -198,14 +198,15 @@ def test_a_taskmanager_killed_in_mid_read_reads_each_row_once(
     session.set("execution.runtime-mode", mode)
     session.set("parallelism.default", "2")
     session.set("execution.checkpointing.interval", "200 ms")
-    total = 3_000_000
+    total = 1_000_000
     noise = np.random.default_rng(5).integers(0, 1 << 62, total)
     rows = pa.table({"id": np.arange(total, dtype=np.int64), "noise": noise})
     client.put(name, rows, chunk=100_000)
-    declare("id BIGINT, noise BIGINT", read__batch_size="500")
+    # So many batches that the job is still reading when it is hit.
+    declare("id BIGINT, noise BIGINT", read__batch_size="20")
     target = f"{name}_copy"
     declare("id BIGINT, noise BIGINT", alias="copy", path=target, write__max_rows_per_file="20000")
-    job = submit("INSERT INTO copy SELECT * FROM t", mode)
+    job = submit("INSERT INTO copy SELECT * FROM t", running=False)
     # In streaming mode it goes on from a checkpoint, in batch mode it begins again.
     staged = gateway.warehouse / f"{target}.lance" / "data"
     begun = {"streaming": lambda: rows_in(client, target), "batch": lambda: [*staged.glob("*.lance")]}
