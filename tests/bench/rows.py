@@ -56,6 +56,7 @@ def scan() -> list[report.Line]:
     with serving(*data.TABLES) as gateway:
         for name in data.TABLES:
             m = measure(gateway, "scan", name, "--also", gateway.socket_uri)
+            m["in_process"] = min(m["in_process"], key=report.median)
             lines.append(report.faster("M1", f"scan {name}, TCP", m["gateway"], m["in_process"], 0.6))
             lines.append(report.faster("M1", f"scan {name}, Unix socket", m["also"], m["in_process"], 0.6))
             lines.append(report.faster("M14", f"scan {name}, Unix socket over TCP", m["also"], m["gateway"], None))

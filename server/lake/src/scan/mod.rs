@@ -14,7 +14,7 @@ mod stream;
 mod tests;
 mod widths;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures::future::BoxFuture;
 use lance::Dataset;
@@ -41,6 +41,9 @@ pub(crate) use widths::RowWidths;
 /// The bytes that Lance shall cut batches at, in batches of ours. Its own count is several times too high, since batches share
 /// buffers, so this is only for rows that are suddenly much wider than they were when they were measured.
 const BYTES_SLACK: u64 = 8;
+/// Batches that are decoded at once: also on a small machine more than one, so that decoding goes on while a batch is sent.
+static READAHEAD: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(2, |cpus| cpus.get().clamp(2, 8)));
 /// Rows that Lance takes in one batch.
 const MAX_BATCH_ROWS: usize = 1 << 20;
 
@@ -160,10 +163,11 @@ impl Lake {
             .blob_handling(BlobHandling::AllBinary)
             .scan_in_order(true)
             .batch_size(batch_rows)
-            .batch_readahead(readahead())
+            .batch_readahead(*READAHEAD)
             .io_buffer_size(self.inner.options.scan.memory_bytes);
         if file_version != "2.0" {
-            scanner.batch_size_bytes(batch_bytes.saturating_mul(BYTES_SLACK));
+            let fair = self.inner.options.scan.memory_bytes / *READAHEAD as u64;
+            scanner.batch_size_bytes(batch_bytes.saturating_mul(BYTES_SLACK).min(fair).max(batch_bytes));
         }
         if let Some(filter) = &reading.filter {
             scanner.filter_expr(filter.clone());
@@ -176,11 +180,6 @@ impl Lake {
         }
         Ok(scanner)
     }
-}
-
-/// Batches that are decoded at once: also on a small machine more than one, so that decoding goes on while a batch is sent.
-fn readahead() -> usize {
-    std::thread::available_parallelism().map_or(2, |cpus| cpus.get().clamp(2, 8))
 }
 
 /// What a scanner reads.

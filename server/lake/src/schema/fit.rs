@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions, new_null_array,
+};
 use arrow_buffer::NullBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -196,16 +198,8 @@ fn check_nulls(path: &str, field: &Field, array: &dyn Array, hidden: Option<&Nul
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) if has_required(item) => {
             let path = format!("{path}[]");
             match array.data_type() {
-                DataType::List(_) => {
-                    let list = array.as_list::<i32>();
-                    let (from, to) = (list.value_offsets()[0] as usize, list.value_offsets()[list.len()] as usize);
-                    check_nulls(&path, item, list.values().slice(from, to - from).as_ref(), None)
-                }
-                DataType::LargeList(_) => {
-                    let list = array.as_list::<i64>();
-                    let (from, to) = (list.value_offsets()[0] as usize, list.value_offsets()[list.len()] as usize);
-                    check_nulls(&path, item, list.values().slice(from, to - from).as_ref(), None)
-                }
+                DataType::List(_) => check_nulls(&path, item, &items(array.as_list::<i32>()), None),
+                DataType::LargeList(_) => check_nulls(&path, item, &items(array.as_list::<i64>()), None),
                 DataType::FixedSizeList(_, size) => {
                     // The items of a null vector are null themselves, or anything.
                     let hidden = nulls.map(|nulls| nulls.expand(*size as usize));
@@ -216,6 +210,12 @@ fn check_nulls(path: &str, field: &Field, array: &dyn Array, hidden: Option<&Nul
         }
         _ => Ok(()),
     }
+}
+
+/// Of the rows of a list alone, not of the array that it is a slice of.
+fn items<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> ArrayRef {
+    let (from, to) = (list.value_offsets()[0].as_usize(), list.value_offsets()[list.len()].as_usize());
+    list.values().slice(from, to - from)
 }
 
 fn check_structs(path: &str, array: &dyn Array) -> Result<()> {

@@ -50,11 +50,10 @@ impl Lake {
         &'a self,
         write: &'a [u8],
         max_rows_per_file: Option<usize>,
-        batches: BoxStream<'static, Result<RecordBatch>>,
+        mut batches: BoxStream<'static, Result<RecordBatch>>,
         progress: watch::Sender<StageProgress>,
     ) -> BoxFuture<'a, Result<Staged>> {
         Box::pin(async move {
-            let mut batches = batches;
             let handle: WriteHandle = envelope::open(Kind::WriteHandle, write)?;
             let location = self.locate(&table_of(&handle))?;
             let dataset = self.open_latest(&location).await?;

@@ -3,6 +3,8 @@ package io.lancegateway.flink;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.Map;
+import java.util.Set;
 import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.types.logical.RowType;
 import org.junit.jupiter.api.Test;
@@ -18,11 +20,34 @@ class LanceSinkTest {
                                                 "m",
                                                 DataTypes.MAP(DataTypes.INT(), DataTypes.INT())))
                                 .getLogicalType();
-        LanceSink.Builder sink = LanceSink.builder().path("t").rowType(maps);
+        LanceSink.Builder sink = sink(maps);
 
         assertThatCode(sink::build).doesNotThrowAnyException();
         assertThatCode(sink.dataStorageVersion("2.2")::build).doesNotThrowAnyException();
         assertThatThrownBy(sink.dataStorageVersion("2.1")::build)
                 .hasMessage("column 'm': MAP<INT, INT> needs data storage version 2.2, not 2.1");
+    }
+
+    @Test
+    void optionsOfColumnsNameColumnsOfTheirKind() {
+        RowType row =
+                (RowType)
+                        DataTypes.ROW(
+                                        DataTypes.FIELD("id", DataTypes.BIGINT()),
+                                        DataTypes.FIELD("v", DataTypes.ARRAY(DataTypes.FLOAT())))
+                                .getLogicalType();
+
+        assertThatThrownBy(sink(row).vectorDimensions(Map.of("id", 3))::build)
+                .hasMessageContaining("names 'id', which is no ARRAY<FLOAT> column");
+        assertThatThrownBy(sink(row).vectorDimensions(Map.of("v", 0))::build)
+                .hasMessageContaining("gives column 'v' the length '0', which is no number");
+        assertThatThrownBy(sink(row).largeStringColumns(Set.of("v"))::build)
+                .hasMessageContaining("names 'v', which is no STRING column");
+        assertThatCode(sink(row).vectorDimensions(Map.of("v", 3))::build)
+                .doesNotThrowAnyException();
+    }
+
+    private static LanceSink.Builder sink(RowType rowType) {
+        return LanceSink.builder().path("t").rowType(rowType);
     }
 }

@@ -374,12 +374,7 @@ class ReadITCase extends FlinkAndGateway {
 
     private static String numbers(StreamTableEnvironment env, long from, long to) {
         String name = newTable();
-        env.executeSql(
-                String.format(
-                        "CREATE TEMPORARY TABLE %s (n BIGINT) WITH ('connector'='datagen',"
-                                + " 'number-of-rows'='%d', 'fields.n.kind'='sequence',"
-                                + " 'fields.n.start'='%d', 'fields.n.end'='%d')",
-                        name, to - from + 1, from, to));
+        numbers(env, name, from, to);
         return name;
     }
 

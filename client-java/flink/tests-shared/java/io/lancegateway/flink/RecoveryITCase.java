@@ -11,7 +11,6 @@ import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
-import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.datagen.source.DataGeneratorSource;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -31,7 +30,7 @@ class RecoveryITCase extends FlinkAndGateway {
     @Test
     void aJobThatFailsBetweenCheckpointsWritesEachRowOnce() throws Exception {
         String table = newTable();
-        StreamExecutionEnvironment env = environment();
+        StreamExecutionEnvironment env = restarting();
         env.enableCheckpointing(50);
         // Five rows, then a checkpoint.
         DataStream<RowData> rows =
@@ -71,7 +70,7 @@ class RecoveryITCase extends FlinkAndGateway {
     void sourceAndSinkWorkTogetherInTheDataStreamApi() throws Exception {
         String from = newTable();
         String to = newTable();
-        StreamExecutionEnvironment env = environment();
+        StreamExecutionEnvironment env = restarting();
         env.fromSequence(1, 1000)
                 .map(id -> (RowData) GenericRowData.of(id))
                 .returns(RowData.class)
@@ -103,17 +102,6 @@ class RecoveryITCase extends FlinkAndGateway {
         env.execute();
 
         assertThat(ids(to)).hasSize(900).doesNotHaveDuplicates();
-    }
-
-    private static StreamExecutionEnvironment environment() {
-        Configuration restarts = new Configuration();
-        restarts.setString("restart-strategy.type", "fixed-delay");
-        restarts.setString("restart-strategy.fixed-delay.attempts", "3");
-        restarts.setString("restart-strategy.fixed-delay.delay", "10 ms");
-        StreamExecutionEnvironment env =
-                StreamExecutionEnvironment.getExecutionEnvironment(restarts);
-        env.setParallelism(2);
-        return env;
     }
 
     private static List<Long> ids(String table) throws Exception {

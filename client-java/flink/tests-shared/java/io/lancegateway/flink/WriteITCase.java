@@ -30,15 +30,6 @@ class WriteITCase extends FlinkAndGateway {
         return mode.equals("batch") ? batch(parallelism) : streaming(parallelism);
     }
 
-    private static void numbers(StreamTableEnvironment env, String name, long from, long to) {
-        env.executeSql(
-                String.format(
-                        "CREATE TEMPORARY TABLE %s (n BIGINT) WITH ('connector'='datagen',"
-                                + " 'number-of-rows'='%d', 'fields.n.kind'='sequence',"
-                                + " 'fields.n.start'='%d', 'fields.n.end'='%d')",
-                        name, to - from + 1, from, to));
-    }
-
     private static DescribeTableResponse describe(String table) {
         return client().describeTable(
                         DescribeTableRequest.newBuilder().setTable(Tables.named(table)).build());

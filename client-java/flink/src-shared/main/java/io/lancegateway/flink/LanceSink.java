@@ -2,7 +2,6 @@ package io.lancegateway.flink;
 
 import io.lancegateway.flink.sink.SinkSpec;
 import io.lancegateway.flink.sink.TableSink;
-import io.lancegateway.flink.types.ArrowTypes;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.flink.util.TablePath;
 import java.util.Map;
@@ -110,7 +109,6 @@ public final class LanceSink {
         public Sink<RowData> build() {
             Objects.requireNonNull(path, "path");
             Objects.requireNonNull(rowType, "rowType");
-            ArrowTypes.check(rowType, dataStorageVersion);
             return new TableSink(
                     new SinkSpec(
                             new GatewayAddress(gatewayUri),

@@ -93,12 +93,7 @@ class RestoreITCase extends FlinkAndGateway {
         String table = newTable();
         StreamTableEnvironment env = batch(1);
         declare(env, table, "id BIGINT");
-        env.executeSql(
-                String.format(
-                        "CREATE TEMPORARY TABLE numbers (n BIGINT) WITH ('connector'='datagen',"
-                                + " 'number-of-rows'='%1$d', 'fields.n.kind'='sequence',"
-                                + " 'fields.n.start'='1', 'fields.n.end'='%1$d')",
-                        ROWS));
+        numbers(env, "numbers", 1, ROWS);
         insert(env, "INSERT INTO " + table + " SELECT n FROM numbers");
         ScanRequest request =
                 ScanRequest.newBuilder()

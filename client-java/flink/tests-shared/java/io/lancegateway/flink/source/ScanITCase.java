@@ -28,7 +28,6 @@ import org.apache.flink.api.connector.source.SplitEnumerator;
 import org.apache.flink.api.connector.source.SplitEnumeratorContext;
 import org.apache.flink.api.connector.source.util.ratelimit.RateLimitedSourceReader;
 import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
-import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.transformations.SourceTransformation;
@@ -86,13 +85,7 @@ class ScanITCase extends FlinkAndGateway {
     void aJobThatFailsInMidReadWritesEachRowOnce() throws Exception {
         String from = tableOf(1, 600);
         String to = newTable();
-        Configuration restarts = new Configuration();
-        restarts.setString("restart-strategy.type", "fixed-delay");
-        restarts.setString("restart-strategy.fixed-delay.attempts", "3");
-        restarts.setString("restart-strategy.fixed-delay.delay", "10 ms");
-        StreamExecutionEnvironment env =
-                StreamExecutionEnvironment.getExecutionEnvironment(restarts);
-        env.setParallelism(2);
+        StreamExecutionEnvironment env = restarting();
         env.enableCheckpointing(50);
         env.fromSource(
                         new Slowed(new ScanSource(address(), spec(from, 10))),
@@ -219,12 +212,7 @@ class ScanITCase extends FlinkAndGateway {
     private static void append(String table, long from, long to) throws Exception {
         StreamTableEnvironment env = batch(1);
         declare(env, table, "id BIGINT");
-        env.executeSql(
-                String.format(
-                        "CREATE TEMPORARY TABLE numbers (n BIGINT) WITH ('connector'='datagen',"
-                                + " 'number-of-rows'='%d', 'fields.n.kind'='sequence',"
-                                + " 'fields.n.start'='%d', 'fields.n.end'='%d')",
-                        to - from + 1, from, to));
+        numbers(env, "numbers", from, to);
         insert(env, "INSERT INTO " + table + " SELECT n FROM numbers");
     }
 

@@ -11,6 +11,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.UUID;
 import org.apache.flink.api.common.RuntimeExecutionMode;
+import org.apache.flink.configuration.Configuration;
 import org.apache.flink.runtime.testutils.MiniClusterResourceConfiguration;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.EnvironmentSettings;
@@ -79,6 +80,28 @@ public abstract class FlinkAndGateway {
         StreamTableEnvironment tables = StreamTableEnvironment.create(env);
         tables.getConfig().setLocalTimeZone(ZoneId.of("UTC"));
         return tables;
+    }
+
+    /** Two at once; what fails starts again. */
+    protected static StreamExecutionEnvironment restarting() {
+        Configuration restarts = new Configuration();
+        restarts.setString("restart-strategy.type", "fixed-delay");
+        restarts.setString("restart-strategy.fixed-delay.attempts", "3");
+        restarts.setString("restart-strategy.fixed-delay.delay", "10 ms");
+        StreamExecutionEnvironment env =
+                StreamExecutionEnvironment.getExecutionEnvironment(restarts);
+        env.setParallelism(2);
+        return env;
+    }
+
+    /** Declares a source of the numbers {@code from..to} in a column {@code n}. */
+    protected static void numbers(StreamTableEnvironment env, String name, long from, long to) {
+        env.executeSql(
+                String.format(
+                        "CREATE TEMPORARY TABLE %s (n BIGINT) WITH ('connector'='datagen',"
+                                + " 'number-of-rows'='%d', 'fields.n.kind'='sequence',"
+                                + " 'fields.n.start'='%d', 'fields.n.end'='%d')",
+                        name, to - from + 1, from, to));
     }
 
     /** Declares a table of the gateway under its own name. */

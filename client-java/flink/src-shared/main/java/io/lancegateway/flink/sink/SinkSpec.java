@@ -1,12 +1,14 @@
 package io.lancegateway.flink.sink;
 
 import com.google.protobuf.InvalidProtocolBufferException;
+import io.lancegateway.flink.types.ArrowTypes;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.proto.v1.CreateOptions;
 import io.lancegateway.proto.v1.Table;
 import java.io.Serializable;
 import java.util.Map;
 import java.util.Set;
+import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.types.logical.RowType;
 
 /** What is written, and where. */
@@ -36,6 +38,7 @@ public final class SinkSpec implements Serializable {
      * @param vectorDimensions lengths of the vectors of a new table, by column; the first row tells
      *     the others
      * @param storageVersion of a new table; empty: the gateway decides
+     * @throws ValidationException if the rows, or these columns of them, cannot be kept so
      */
     public SinkSpec(
             GatewayAddress address,
@@ -48,6 +51,9 @@ public final class SinkSpec implements Serializable {
             Set<String> largeStrings,
             Map<String, Integer> vectorDimensions,
             String storageVersion) {
+        ArrowTypes.check(rowType, storageVersion);
+        ArrowTypes.checkLargeStrings(rowType, largeStrings);
+        ArrowTypes.checkVectorDimensions(rowType, vectorDimensions);
         this.address = address;
         this.table = table.toByteArray();
         this.rowType = rowType;
@@ -58,6 +64,21 @@ public final class SinkSpec implements Serializable {
         this.largeStrings = Set.copyOf(largeStrings);
         this.vectorDimensions = Map.copyOf(vectorDimensions);
         this.storageVersion = storageVersion;
+    }
+
+    /** The same, but the rows replace those of the table. */
+    public SinkSpec overwriting() {
+        return new SinkSpec(
+                address,
+                table(),
+                rowType,
+                true,
+                maxRowsPerBatch,
+                maxBytesPerBatch,
+                maxRowsPerFile,
+                largeStrings,
+                vectorDimensions,
+                storageVersion);
     }
 
     GatewayAddress address() {

@@ -117,15 +117,14 @@ final class TableOpener {
             return false;
         }
         for (ArrowField field : table.fields()) {
-            boolean vector = field.type().kind() == ArrowType.Kind.FIXED_SIZE_LIST;
-            boolean otherLength;
-            if (vector) {
-                int length = vectorLength(firstRow, field.name());
-                otherLength = length != 0 && length != field.type().size();
-            } else {
-                otherLength = spec.vectorDimensions().containsKey(field.name());
+            if (field.type().kind() != ArrowType.Kind.FIXED_SIZE_LIST) {
+                if (spec.vectorDimensions().containsKey(field.name())) {
+                    return false;
+                }
+                continue;
             }
-            if (otherLength) {
+            int length = vectorLength(firstRow, field.name());
+            if (length != 0 && length != field.type().size()) {
                 return false;
             }
         }

@@ -43,8 +43,6 @@ import org.apache.flink.table.factories.DynamicTableSinkFactory;
 import org.apache.flink.table.factories.DynamicTableSourceFactory;
 import org.apache.flink.table.factories.FactoryUtil;
 import org.apache.flink.table.types.DataType;
-import org.apache.flink.table.types.logical.LogicalType;
-import org.apache.flink.table.types.logical.LogicalTypeFamily;
 import org.apache.flink.table.types.logical.RowType;
 
 /**
@@ -145,14 +143,11 @@ public final class LanceDynamicTableFactory
     public DynamicTableSink createDynamicTableSink(Context context) {
         ReadableConfig options = validated(context);
         RowType rowType = rowType(context);
-        String storageVersion = options.getOptional(WRITE_DATA_STORAGE_VERSION).orElse("");
-        ArrowTypes.check(rowType, storageVersion);
         Set<String> largeStrings =
                 options.getOptional(WRITE_LARGE_STRING_COLUMNS).map(s -> names(s)).orElse(Set.of());
-        checkLargeStrings(largeStrings, rowType);
         Map<String, Integer> dimensions =
                 options.getOptional(WRITE_VECTOR_DIMENSIONS)
-                        .map(given -> dimensions(given, rowType))
+                        .map(given -> dimensions(given))
                         .orElse(Map.of());
         long batchRows =
                 options.getOptional(WRITE_BATCH_SIZE)
@@ -165,19 +160,17 @@ public final class LanceDynamicTableFactory
         GatewayAddress address = new GatewayAddress(options.getOptional(GATEWAY_URI).orElse(null));
         long rowsPerFile = positive(WRITE_MAX_ROWS_PER_FILE, options.get(WRITE_MAX_ROWS_PER_FILE));
         return new LanceTableSink(
-                overwrite ->
-                        new SinkSpec(
-                                address,
-                                TablePath.parse(options.get(PATH)),
-                                rowType,
-                                overwrite,
-                                batchRows,
-                                memoryCap,
-                                rowsPerFile,
-                                largeStrings,
-                                dimensions,
-                                storageVersion),
-                options.get(WRITE_MODE) == WriteMode.OVERWRITE,
+                new SinkSpec(
+                        address,
+                        TablePath.parse(options.get(PATH)),
+                        rowType,
+                        options.get(WRITE_MODE) == WriteMode.OVERWRITE,
+                        batchRows,
+                        memoryCap,
+                        rowsPerFile,
+                        largeStrings,
+                        dimensions,
+                        options.getOptional(WRITE_DATA_STORAGE_VERSION).orElse("")),
                 options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null));
     }
 
@@ -239,40 +232,15 @@ public final class LanceDynamicTableFactory
         }
     }
 
-    private static void checkLargeStrings(Set<String> columns, RowType rowType) {
-        for (String name : columns) {
-            int index = rowType.getFieldIndex(name);
-            LogicalType type = index < 0 ? null : rowType.getTypeAt(index);
-            if (type == null || !type.is(LogicalTypeFamily.CHARACTER_STRING)) {
-                throw new ValidationException(
-                        String.format(
-                                "'write.large-string-columns' names '%s', which is no STRING"
-                                        + " column of the table",
-                                name));
-            }
-        }
-    }
-
-    private static Map<String, Integer> dimensions(Map<String, String> given, RowType rowType) {
+    private static Map<String, Integer> dimensions(Map<String, String> given) {
         Map<String, Integer> dimensions = new HashMap<>();
         given.forEach(
                 (name, text) -> {
-                    int index = rowType.getFieldIndex(name);
-                    if (index < 0 || !ArrowTypes.isVector(rowType.getTypeAt(index))) {
-                        throw new ValidationException(
-                                String.format(
-                                        "'write.vector-dimensions' names '%s', which is no"
-                                                + " ARRAY<FLOAT> column of the table",
-                                        name));
+                    try {
+                        dimensions.put(name, Integer.valueOf(text));
+                    } catch (NumberFormatException none) {
+                        throw ArrowTypes.noLength(name, text);
                     }
-                    if (!text.matches("0*[1-9][0-9]{0,8}")) {
-                        throw new ValidationException(
-                                String.format(
-                                        "'write.vector-dimensions' gives column '%s' the length"
-                                                + " '%s', which is no number of elements",
-                                        name, text));
-                    }
-                    dimensions.put(name, Integer.valueOf(text));
                 });
         return dimensions;
     }

@@ -2,7 +2,6 @@ package io.lancegateway.flink.table;
 
 import io.lancegateway.flink.sink.SinkSpec;
 import io.lancegateway.flink.sink.TableSink;
-import java.util.function.Function;
 import javax.annotation.Nullable;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
@@ -12,16 +11,11 @@ import org.apache.flink.table.connector.sink.abilities.SupportsOverwrite;
 /** A Lance table as the target of INSERT. */
 final class LanceTableSink implements DynamicTableSink, SupportsOverwrite {
 
-    /** From whether the table is overwritten to what is written. */
-    private final Function<Boolean, SinkSpec> spec;
-
-    private boolean overwrite;
+    private SinkSpec spec;
     @Nullable private final Integer parallelism;
 
-    LanceTableSink(
-            Function<Boolean, SinkSpec> spec, boolean overwrite, @Nullable Integer parallelism) {
+    LanceTableSink(SinkSpec spec, @Nullable Integer parallelism) {
         this.spec = spec;
-        this.overwrite = overwrite;
         this.parallelism = parallelism;
     }
 
@@ -32,18 +26,20 @@ final class LanceTableSink implements DynamicTableSink, SupportsOverwrite {
 
     @Override
     public SinkRuntimeProvider getSinkRuntimeProvider(Context context) {
-        return SinkV2Provider.of(new TableSink(spec.apply(overwrite)), parallelism);
+        return SinkV2Provider.of(new TableSink(spec), parallelism);
     }
 
     /** INSERT OVERWRITE; INSERT INTO leaves it to {@code write.mode}. */
     @Override
     public void applyOverwrite(boolean overwritten) {
-        overwrite |= overwritten;
+        if (overwritten) {
+            spec = spec.overwriting();
+        }
     }
 
     @Override
     public DynamicTableSink copy() {
-        return new LanceTableSink(spec, overwrite, parallelism);
+        return new LanceTableSink(spec, parallelism);
     }
 
     @Override

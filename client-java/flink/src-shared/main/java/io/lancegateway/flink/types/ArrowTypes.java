@@ -6,10 +6,12 @@ import io.lancegateway.client.arrow.ArrowType.Unit;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.ToIntFunction;
+import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.types.logical.ArrayType;
 import org.apache.flink.table.types.logical.BinaryType;
 import org.apache.flink.table.types.logical.DecimalType;
 import org.apache.flink.table.types.logical.LogicalType;
+import org.apache.flink.table.types.logical.LogicalTypeFamily;
 import org.apache.flink.table.types.logical.LogicalTypeRoot;
 import org.apache.flink.table.types.logical.MapType;
 import org.apache.flink.table.types.logical.MultisetType;
@@ -60,6 +62,47 @@ public final class ArrowTypes {
                                 storageVersion));
             }
         }
+    }
+
+    /** Whether these are columns of strings; throws if not. */
+    public static void checkLargeStrings(RowType rowType, Set<String> columns) {
+        for (String name : columns) {
+            int index = rowType.getFieldIndex(name);
+            if (index < 0 || !rowType.getTypeAt(index).is(LogicalTypeFamily.CHARACTER_STRING)) {
+                throw new ValidationException(
+                        String.format(
+                                "'write.large-string-columns' names '%s', which is no STRING"
+                                        + " column of the table",
+                                name));
+            }
+        }
+    }
+
+    /** Whether these are columns of vectors, and lengths that vectors can have; throws if not. */
+    public static void checkVectorDimensions(RowType rowType, Map<String, Integer> dimensions) {
+        dimensions.forEach(
+                (name, length) -> {
+                    int index = rowType.getFieldIndex(name);
+                    if (index < 0 || !isVector(rowType.getTypeAt(index))) {
+                        throw new ValidationException(
+                                String.format(
+                                        "'write.vector-dimensions' names '%s', which is no"
+                                                + " ARRAY<FLOAT> column of the table",
+                                        name));
+                    }
+                    if (length <= 0) {
+                        throw noLength(name, String.valueOf(length));
+                    }
+                });
+    }
+
+    /** What to throw for a length of vectors that is none. */
+    public static ValidationException noLength(String column, String text) {
+        return new ValidationException(
+                String.format(
+                        "'write.vector-dimensions' gives column '%s' the length '%s', which is no"
+                                + " number of elements",
+                        column, text));
     }
 
     private static boolean holdsMap(LogicalType type) {
