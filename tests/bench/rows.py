@@ -18,7 +18,7 @@ from harness.process import eventually
 from . import report
 
 WORK = paths.CACHE / "bench"
-RUNS = 7
+RUNS = 15
 
 
 def warehouse(*tables: str) -> Path:
