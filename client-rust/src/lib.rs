@@ -50,6 +50,6 @@ pub use table::{
     CreateOptions, Created, GatewayState, IndexDescription, Limits, RowCount, Status, TableDescription, TableVersion,
 };
 pub use write::{
-    BeginOptions, CommitState, Committable, Committed, EpochCommits, PutOptions, PutSummary, Stage, StageProgress,
+    BeginOptions, CommitRecord, CommitState, Committable, Committed, PutOptions, PutSummary, Stage, StageProgress,
     Staged, Write, WriteMode,
 };

@@ -1,6 +1,6 @@
 //! Writing once: begin, stage, prepare, commit; and the same in one call.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -107,22 +107,20 @@ pub enum CommitState {
     Aborted,
 }
 
-/// What the ledger of a table holds of one epoch.
+/// What became of one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct EpochCommits {
+pub struct CommitRecord {
     /// Its id.
-    pub epoch: String,
-    /// All of 1 to this are finished.
-    pub contiguous_seq: u64,
-    /// Finished ones above it.
-    pub above: Vec<u64>,
-    /// Of the finished ones, those that were aborted.
-    pub aborted: Vec<u64>,
-    /// The last change.
-    pub last_commit: Option<DateTime<Utc>>,
-    /// The newest commits: seq to version.
-    pub versions: BTreeMap<u64, u64>,
+    pub id: CommitId,
+    /// [`CommitState::NotCommitted`]: it is prepared, so far no more.
+    pub state: CommitState,
+    /// Rows that it adds; 0 if it was aborted.
+    pub num_rows: u64,
+    /// Bytes that it adds; 0 if it was aborted.
+    pub num_bytes: u64,
+    /// When it was prepared, committed or aborted.
+    pub at: Option<DateTime<Utc>>,
 }
 
 /// How a write in one call is done.
@@ -222,18 +220,14 @@ impl Client {
     pub async fn get_commit(&self, table: impl Into<TableId>, id: &CommitId) -> Result<CommitState> {
         let message = v1::GetCommitRequest { table: table.into().to_wire(), id: id.to_wire() };
         let answer = send!(self.writes().get_commit, Call::reads("get commit"), message)?;
-        Ok(match answer.state() {
-            v1::CommitState::Unspecified => CommitState::NotCommitted,
-            v1::CommitState::Committed => CommitState::Committed(answer.version),
-            v1::CommitState::Aborted => CommitState::Aborted,
-        })
+        Ok(CommitState::from_wire(answer.state(), answer.version))
     }
 
-    /// All commits that the table knows, newest epoch first.
-    pub async fn list_commits(&self, table: impl Into<TableId>) -> Result<Vec<EpochCommits>> {
+    /// Commits that are prepared, and of each epoch the newest that are finished; newest first.
+    pub async fn list_commits(&self, table: impl Into<TableId>) -> Result<Vec<CommitRecord>> {
         let message = v1::ListCommitsRequest { table: table.into().to_wire() };
         let answer = send!(self.writes().list_commits, Call::reads("list commits"), message)?;
-        Ok(answer.epochs.into_iter().map(EpochCommits::from_wire).collect())
+        answer.commits.into_iter().map(CommitRecord::from_wire).collect()
     }
 
     /// Writes all batches as one version. A reply that is lost is looked up in the table's ledger. If the outcome stays
@@ -437,15 +431,22 @@ fn decode_stage_ack(bytes: Bytes) -> Result<v1::StageAck> {
     v1::StageAck::decode(bytes).map_err(|e| Error::protocol(format!("the gateway sent no acknowledgement: {e}")))
 }
 
-impl EpochCommits {
-    fn from_wire(epoch: v1::CommitEpoch) -> Self {
-        Self {
-            epoch: epoch.epoch,
-            contiguous_seq: epoch.contiguous_seq,
-            above: epoch.above,
-            aborted: epoch.aborted,
-            last_commit: time_from_wire(epoch.last_commit),
-            versions: epoch.versions.into_iter().map(|commit| (commit.seq, commit.version)).collect(),
+impl CommitState {
+    fn from_wire(state: v1::CommitState, version: u64) -> Self {
+        match state {
+            v1::CommitState::Unspecified | v1::CommitState::Prepared => Self::NotCommitted,
+            v1::CommitState::Committed => Self::Committed(version),
+            v1::CommitState::Aborted => Self::Aborted,
         }
+    }
+}
+
+impl CommitRecord {
+    fn from_wire(record: v1::CommitRecord) -> Result<Self> {
+        let state = CommitState::from_wire(record.state(), record.version);
+        let v1::CommitId { epoch, seq } =
+            record.id.ok_or_else(|| Error::protocol("the gateway lists a commit without its id"))?;
+        let at = time_from_wire(record.at);
+        Ok(Self { id: CommitId { epoch, seq }, state, num_rows: record.num_rows, num_bytes: record.num_bytes, at })
     }
 }

@@ -344,7 +344,9 @@ async fn commits_are_listed_shown_and_aborted() {
     let shown = lgw(&gateway, &["commits", "words", "show", id, "--output", "json"]).await.ok().json();
     assert_eq!(shown["state"], "aborted");
     let listed = lgw(&gateway, &["commits", "words", "--output", "json"]).await.ok().json();
-    assert_eq!(listed[0]["aborted"], json!([1]));
+    assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&json!(id), &json!("aborted")));
+    let listed = lgw(&gateway, &["commits", "words"]).await.ok().stdout;
+    assert!(listed.contains("aborted") && listed.contains("2.00 KiB"), "{listed}");
     assert_eq!(lgw(&gateway, &["commits", "words", "show", "nonsense"]).await.code, 2);
 }
 

@@ -82,8 +82,8 @@ async fn what_two_writers_stage_becomes_visible_with_one_commit() {
 
     let again = client.commit(&committable).await.unwrap();
     assert_eq!((again.version, again.already_committed), (2, true));
-    let epochs = client.list_commits("t").await.unwrap();
-    assert_eq!((epochs[0].epoch.as_str(), epochs[0].versions[&1]), (id.epoch.as_str(), 2));
+    let listed = client.list_commits("t").await.unwrap();
+    assert_eq!((&listed[0].id, listed[0].state, listed[0].num_rows), (&id, CommitState::Committed(2), 10));
 }
 
 #[tokio::test]

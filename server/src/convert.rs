@@ -376,6 +376,23 @@ pub fn table_version(v: lake::VersionInfo) -> v1::TableVersion {
     }
 }
 
+/// What became of one commit.
+pub fn commit_record(record: lake::CommitRecord) -> v1::CommitRecord {
+    let (state, version) = match record.state {
+        lake::RecordState::Prepared => (v1::CommitState::Prepared, 0),
+        lake::RecordState::Committed(version) => (v1::CommitState::Committed, version),
+        lake::RecordState::Aborted => (v1::CommitState::Aborted, 0),
+    };
+    v1::CommitRecord {
+        id: Some(v1::CommitId { epoch: record.id.epoch, seq: record.id.seq }),
+        state: state.into(),
+        version,
+        num_rows: record.num_rows,
+        num_bytes: record.num_bytes,
+        at: Some(to_timestamp(record.at)),
+    }
+}
+
 /// What the ledger holds of one epoch.
 pub fn commit_epoch(e: lake::EpochInfo) -> v1::CommitEpoch {
     v1::CommitEpoch {

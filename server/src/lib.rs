@@ -2,6 +2,9 @@
 //!
 //! A library only so that tests can drive its parts; it is no public interface.
 
+#[cfg(all(feature = "faults", not(debug_assertions)))]
+compile_error!("fault points are for tests: a release build has no feature `faults`");
+
 pub mod admin;
 pub mod admission;
 pub mod config;

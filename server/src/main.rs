@@ -22,6 +22,10 @@ fn main() -> ExitCode {
         print!("{}", config::docs::page());
         return ExitCode::SUCCESS;
     }
+    #[cfg(feature = "faults")]
+    if flags.faults {
+        lance_gateway_lake::faults::enable();
+    }
     let environment = config::env::of_process();
     let loaded = match config::load(&flags, &environment) {
         Ok(loaded) => loaded,

@@ -1,11 +1,14 @@
 """Real processes for the tests: one gateway and one Flink cluster for all, and more of them where a test asks."""
 
 import re
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from harness import flink, paths
 from harness.gateway import Gateway
+from harness.inbox import COLUMNS, Inbox
 from harness.wire import Client
 
 
@@ -71,3 +74,61 @@ def cluster(tmp_path_factory):
 def session(cluster):
     with cluster.session() as session:
         yield session
+
+
+# Jobs.
+
+
+@pytest.fixture
+def inbox(tmp_path):
+    return Inbox(tmp_path / "inbox")
+
+
+@pytest.fixture
+def declare(session, gateway, name):
+    """Declares the test's Lance table in Flink, or that of another path."""
+
+    def declare(
+        columns: str = COLUMNS, alias: str = "t", at: Gateway = gateway, path: str | Path = name, **options: str
+    ) -> str:
+        more = "".join(f", '{k.replace('__', '.').replace('_', '-')}' = '{v}'" for k, v in options.items())
+        session.execute(
+            f"CREATE TABLE {alias} ({columns}) "
+            f"WITH ('connector' = 'lance', 'path' = '{path}', 'gateway.uri' = '{at.uri}'{more})"
+        )
+        return alias
+
+    return declare
+
+
+@pytest.fixture
+def streaming(session):
+    """Checkpoints come when the test says so; a job that fails starts again at once."""
+    session.set("execution.runtime-mode", "streaming")
+    session.set("execution.checkpointing.interval", "1 h")
+    session.set("restart-strategy.type", "fixed-delay")
+    session.set("restart-strategy.fixed-delay.attempts", "1000")
+    session.set("restart-strategy.fixed-delay.delay", "200 ms")
+
+
+@pytest.fixture
+def batch(session):
+    session.set("execution.runtime-mode", "batch")
+
+
+@pytest.fixture
+def submit(cluster, session):
+    """Starts jobs, and ends them with the test."""
+    jobs = []
+
+    def submit(sql: str, running: bool = True) -> str:
+        jobs.append(session.submit(sql))
+        if running:
+            cluster.wait(jobs[-1], state="RUNNING")
+        return jobs[-1]
+
+    yield submit
+    for job in jobs:
+        if cluster.job(job)["state"] not in ("FINISHED", "FAILED", "CANCELED"):
+            with suppress(flink.FlinkError):
+                cluster.cancel(job)

@@ -1,25 +1,12 @@
 """Stage, prepare, commit by gRPC: every checkpoint becomes visible once."""
 
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 
-import grpc
 import pytest
 
 from harness.rows import numbers, refused
-from harness.wire import reason, schema_message, table, tables_pb2, write_pb2
-
-
-def epoch() -> str:
-    return str(uuid.uuid4())
-
-
-def denied(call, *args) -> str:
-    """Reason of the refusal that the call must meet over gRPC."""
-    with pytest.raises(grpc.RpcError) as caught:
-        call(*args)
-    return reason(caught.value)
+from harness.wire import denied, epoch, schema_message, table, tables_pb2, write_pb2
 
 
 def test_nothing_is_visible_before_the_commit_and_everything_after(client, name):

@@ -24,6 +24,10 @@ NETWORK_MB = 64
 FRAMEWORK_MB = 128
 
 
+# JVMs that do little.
+SHORT_LIVED = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
 def _pip_download(package: str, folder: Path, *options: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     quiet = [] if sys.stderr.isatty() else ["-q"]
@@ -199,16 +203,18 @@ class Cluster:
         return Process(argv, self.work / "log" / f"{name}.console.log", env=self.env, outlive=self.outlive)
 
     def start(self) -> "Cluster":
-        short_lived = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-        conf = ("--configDir", str(self.work / "conf"))
-        main = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
-        self.jobmanager = self._spawn("jobmanager", main, *short_lived, args=conf)
+        self._spawn_jobmanager()
         jars = tuple((self.home / "opt").glob("flink-sql-gateway-*.jar"))
         main = "org.apache.flink.table.gateway.SqlGateway"
-        self.sqlgateway = self._spawn("sql-gateway", main, *short_lived, jars=jars)
+        self.sqlgateway = self._spawn("sql-gateway", main, *SHORT_LIVED, jars=jars)
         self.start_taskmanager()
         eventually(self._sql_answers, 240, "the SQL gateway")
         return self
+
+    def _spawn_jobmanager(self) -> None:
+        conf = ("--configDir", str(self.work / "conf"))
+        main = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+        self.jobmanager = self._spawn("jobmanager", main, *SHORT_LIVED, args=conf)
 
     def start_taskmanager(self) -> None:
         memory = [
@@ -220,6 +226,12 @@ class Cluster:
         main = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
         self.taskmanager = self._spawn("taskmanager", main, *memory, args=conf)
         eventually(self._slots, 240, "a TaskManager with free slots")
+
+    def restart_jobmanager(self) -> None:
+        """kill -9 and a new one. It knows no jobs: they are submitted again, from a checkpoint that was retained."""
+        self.jobmanager.kill()
+        self._spawn_jobmanager()
+        eventually(self._slots, 240, "the TaskManager at the new JobManager")
 
     def kill_taskmanager(self) -> None:
         """kill -9, as a machine that dies."""
@@ -296,9 +308,23 @@ class Cluster:
             raise FlinkError(causes(operation["failureCause"].get("stack-trace", str(operation))))
         return operation["checkpointId"]
 
+    def retained_checkpoint(self, job: str) -> str:
+        """Path of the newest complete checkpoint."""
+        found = (self.work / "checkpoints" / job).glob("chk-*/_metadata")
+        return str(max(found, key=lambda path: int(path.parent.name.removeprefix("chk-"))).parent)
+
+    def savepoint(self, job: str) -> str:
+        """Path of a savepoint; the job goes on."""
+        return self._savepoint(job, "savepoints", {"cancel-job": False})
+
     def stop_with_savepoint(self, job: str) -> str:
         """Path of the savepoint."""
-        trigger = _call(f"{self.rest}/jobs/{job}/stop", {"drain": False})["request-id"]
+        location = self._savepoint(job, "stop", {"drain": False})
+        self.wait(job)
+        return location
+
+    def _savepoint(self, job: str, how: str, body: dict) -> str:
+        trigger = _call(f"{self.rest}/jobs/{job}/{how}", body)["request-id"]
 
         def done():
             answer = self.get(f"/jobs/{job}/savepoints/{trigger}")
@@ -307,7 +333,6 @@ class Cluster:
         operation = eventually(done, 120, "the savepoint")["operation"]
         if "location" not in operation:
             raise FlinkError(causes(operation["failureCause"].get("stack-trace", str(operation))))
-        self.wait(job)
         return operation["location"]
 
     def session(self, **options: str) -> "Session":

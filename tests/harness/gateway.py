@@ -13,7 +13,7 @@ READY = re.compile(r"^lance-gateway \S+ ready: (?P<where>.*)$", re.MULTILINE)
 
 
 class Gateway:
-    """Starts on free ports; `config` is what a configuration file holds."""
+    """Starts on free ports; `config` is what a configuration file holds. With `faults`, tests may hold and break it."""
 
     def __init__(
         self,
@@ -23,6 +23,7 @@ class Gateway:
         listen: tuple[str, ...] = ("127.0.0.1:0",),
         env: dict[str, str] | None = None,
         outlive: bool = False,
+        faults: bool = False,
     ):
         self.work = Path(work)
         self.work.mkdir(parents=True, exist_ok=True)
@@ -31,6 +32,7 @@ class Gateway:
         self.listen = listen
         self.env = env or {}
         self.outlive = outlive
+        self.faults = faults
         self.process: Process | None = None
         self.address = ""  # HOST:PORT
         self.admin = ""
@@ -39,6 +41,8 @@ class Gateway:
         argv: list = [paths.gateway_binary(), "--warehouse", str(self.warehouse), "--admin-listen", "127.0.0.1:0"]
         for address in self.listen:
             argv += ["--listen", address]
+        if self.faults:
+            argv += ["--faults"]
         if self.config is not None:
             file = self.work / "gateway.yaml"
             file.write_text(json.dumps(self.config))  # every JSON document is a YAML document
@@ -75,6 +79,27 @@ class Gateway:
                 return r.status, r.read().decode()
         except urllib.error.HTTPError as e:
             return e.code, e.read().decode()
+
+    # Fault points: see server/lake/src/faults.
+
+    def hold(self, point: str, times: int = 1) -> None:
+        """The next `times` that come to the point wait there until it is released."""
+        self._fault(point, "hold", times)
+
+    def fail(self, point: str, times: int = 1) -> None:
+        """The next `times` that come to the point get an error, as if the store had answered 500."""
+        self._fault(point, "fail", times)
+
+    def release(self, point: str) -> None:
+        self._fault(point, "pass", 0)
+
+    def _fault(self, point: str, action: str, times: int) -> None:
+        url = f"http://{self.admin}/faults/{point}?times={times}"
+        urllib.request.urlopen(urllib.request.Request(url, action.encode(), method="PUT"), timeout=5).close()
+
+    def reached(self, point: str, times: int = 1, within: float = 60.0) -> None:
+        """Waits until the point was reached that often since it was set."""
+        urllib.request.urlopen(f"http://{self.admin}/faults/{point}?times={times}", timeout=within).close()
 
     def metric(self, name: str, **labels: str) -> float:
         """Sum over the samples that carry the labels."""

@@ -67,6 +67,20 @@ def reason(error: BaseException) -> str:
     raise AssertionError(f"an error without a reason: {error!r}")
 
 
+def denied(call, *args) -> str:
+    """Reason of the refusal that the call must meet over gRPC."""
+    try:
+        answer = call(*args)
+    except grpc.RpcError as error:
+        return reason(error)
+    raise AssertionError(f"it was not refused, but answered {answer}")
+
+
+def epoch() -> str:
+    """A fresh id, for epochs, runs and requests."""
+    return str(uuid.uuid4())
+
+
 def table(name: str) -> table_pb2.Table:
     """A table by name; dots part the namespaces."""
     return table_pb2.Table(name=table_pb2.TableName(parts=name.split(".")))

@@ -109,19 +109,14 @@ impl WriteService for Service {
         let lose = self.begin("ListCommits", &request, "").await?;
         let state = self.state();
         let table = state.table(&name(request.into_inner().table))?;
-        let epochs = table.ledger.iter().map(|((epoch, seq), found)| CommitEpoch {
-            epoch: epoch.clone(),
-            contiguous_seq: *seq,
-            above: Vec::new(),
-            aborted: if *found == CommitState::Aborted { vec![*seq] } else { Vec::new() },
-            last_commit: Some(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 }),
-            versions: table
-                .ledger_versions
-                .get(&(epoch.clone(), *seq))
-                .map(|&version| CommitVersion { seq: *seq, version })
-                .into_iter()
-                .collect(),
+        let commits = table.ledger.iter().map(|((epoch, seq), state)| CommitRecord {
+            id: Some(CommitId { epoch: epoch.clone(), seq: *seq }),
+            state: (*state).into(),
+            version: table.ledger_versions.get(&(epoch.clone(), *seq)).copied().unwrap_or_default(),
+            num_rows: 10,
+            num_bytes: 2_048,
+            at: Some(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 }),
         });
-        lost(lose, ListCommitsResponse { epochs: epochs.collect() })
+        lost(lose, ListCommitsResponse { epochs: Vec::new(), commits: commits.collect() })
     }
 }

@@ -15,6 +15,7 @@
 //! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
 //! | `commit` | prepare, commit, abort: the ledger |
 //! | `cache` | values that are made once for all who ask at the same time |
+//! | `faults` | where tests break things; not in a release build |
 //!
 //! A table is told apart from a later one at the same place by its *incarnation*, a random id in its metadata. A table that
 //! another tool made gets one from the first write through the gateway.
@@ -23,6 +24,8 @@ mod cache;
 mod catalog;
 mod commit;
 mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
 mod lance_error;
 mod options;
 mod scan;

@@ -275,8 +275,10 @@ pub struct Prepared {
 }
 
 /// A commit that is visible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
+    /// What was committed.
+    pub id: CommitId,
     /// 0: so long ago that the table does not know.
     pub version: u64,
     /// Whether an earlier call did it.
@@ -309,6 +311,41 @@ pub struct EpochInfo {
     pub last_commit: DateTime<Utc>,
     /// Newest commits: seq to version.
     pub versions: BTreeMap<u64, u64>,
+}
+
+/// What became of a commit id, as far as the table remembers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitRecord {
+    /// Its id.
+    pub id: CommitId,
+    /// Where it stands.
+    pub state: RecordState,
+    /// Rows that it adds; 0 if it was aborted.
+    pub num_rows: u64,
+    /// Bytes of its data files; 0 if it was aborted.
+    pub num_bytes: u64,
+    /// When it was prepared, committed, aborted.
+    pub at: DateTime<Utc>,
+}
+
+/// Where a commit stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordState {
+    /// Sealed, and neither committed nor aborted so far.
+    Prepared,
+    /// Visible since this version.
+    Committed(u64),
+    /// Fenced.
+    Aborted,
+}
+
+/// What a table knows of commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commits {
+    /// All epochs in the ledger, the one that changed last first.
+    pub epochs: Vec<EpochInfo>,
+    /// Those that are prepared, and of each epoch the newest that are finished; newest first.
+    pub records: Vec<CommitRecord>,
 }
 
 /// A table as people want to see it.

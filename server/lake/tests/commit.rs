@@ -12,7 +12,8 @@ use futures::{StreamExt, stream};
 use lance::Dataset;
 use lance::dataset::{InsertBuilder, WriteMode as LanceMode, WriteParams};
 use lance_gateway_lake::{
-    CommitId, CommitState, Committed, CreateOptions, ErrorKind, Lake, LakeOptions, TableId, VersionSelector, WriteMode,
+    CommitId, CommitRecord, CommitState, Commits, Committed, CreateOptions, ErrorKind, Lake, LakeOptions, RecordState,
+    TableId, VersionSelector, WriteMode,
 };
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -125,7 +126,7 @@ async fn all_staged_writes_of_a_checkpoint_become_one_version() {
     assert_eq!(t.count().await, 0);
     let before = t.version().await;
     let committed = t.lake.commit(&committable).await.unwrap();
-    assert_eq!(committed, Committed { version: before + 1, already_committed: false });
+    assert_eq!((committed.version, committed.already_committed), (before + 1, false));
     assert_eq!(t.count().await, 6);
 }
 
@@ -135,7 +136,7 @@ async fn a_repeated_commit_answers_the_same_and_changes_nothing() {
     let committable = t.append(&commit_id(1), 0..10).await;
     let first = t.lake.commit(&committable).await.unwrap();
     let again = t.lake.commit(&committable).await.unwrap();
-    assert_eq!(again, Committed { version: first.version, already_committed: true });
+    assert_eq!(again, Committed { already_committed: true, ..first.clone() });
     assert_eq!(t.second_gateway().await.commit(&committable).await.unwrap(), again);
     assert_eq!((t.count().await, t.version().await), (10, first.version));
 }
@@ -186,10 +187,7 @@ async fn a_replay_after_cleanup_to_one_version_is_known() {
     let first = t.lake.commit(&committable).await.unwrap();
     t.foreign_write(LanceMode::Append, rows(10..20)).await;
     t.foreign().await.cleanup_old_versions(chrono::TimeDelta::zero(), None, None).await.unwrap();
-    assert_eq!(
-        t.lake.commit(&committable).await.unwrap(),
-        Committed { version: first.version, already_committed: true }
-    );
+    assert_eq!(t.lake.commit(&committable).await.unwrap(), Committed { already_committed: true, ..first });
     assert_eq!(t.count().await, 20);
 }
 
@@ -286,9 +284,9 @@ async fn an_overwrite_may_bring_another_schema() {
 async fn an_aborted_commit_never_lands_and_its_files_are_gone() {
     let t = Table::new().await;
     let committable = t.append(&commit_id(1), 0..10).await;
-    assert_eq!(t.lake.abort(&committable).await.unwrap(), 1);
+    assert_eq!(t.lake.abort(&committable).await.unwrap().1, 1);
     assert_eq!(kind(t.lake.commit(&committable).await), ErrorKind::CommitAborted);
-    assert_eq!(t.lake.abort(&committable).await.unwrap(), 0, "a repeated abort is harmless");
+    assert_eq!(t.lake.abort(&committable).await.unwrap().1, 0, "a repeated abort is harmless");
     assert_eq!(t.lake.get_commit(&t.id, &commit_id(1)).await.unwrap(), CommitState::Aborted);
     assert_eq!(t.count().await, 0);
 }
@@ -424,10 +422,36 @@ async fn the_ledger_lists_what_was_committed_and_aborted() {
     let t = Table::new().await;
     let first = t.lake.commit(&t.append(&commit_id(1), 0..1).await).await.unwrap();
     t.lake.abort_id(&t.id, commit_id(2)).await.unwrap();
-    let epochs = t.lake.commits(&t.id).await.unwrap();
+    let Commits { epochs, records } = t.lake.commits(&t.id).await.unwrap();
+    assert_eq!(records.len(), 2);
+    assert_eq!((&records[0].id, records[0].state), (&commit_id(2), RecordState::Aborted));
+    assert_eq!(
+        (&records[1].id, records[1].state, records[1].num_rows),
+        (&commit_id(1), RecordState::Committed(first.version), 1)
+    );
+    assert!(records[1].num_bytes > 0);
     assert_eq!(epochs.len(), 1);
     assert_eq!(epochs[0].contiguous_seq, 2);
     assert_eq!(epochs[0].aborted, [2]);
     assert_eq!(epochs[0].versions[&1], first.version);
     assert_eq!(t.lake.get_commit(&t.id, &commit_id(9)).await.unwrap(), CommitState::NotCommitted);
+}
+
+#[tokio::test]
+async fn a_prepared_commit_is_listed_until_it_is_finished() {
+    let t = Table::new().await;
+    let first = t.append(&commit_id(1), 0..7).await;
+    let second = t.append(&commit_id(2), 7..9).await;
+    let listed = |records: Vec<CommitRecord>| {
+        let mut all: Vec<_> = records.into_iter().map(|r| (r.id.seq, r.state, r.num_rows)).collect();
+        all.sort_by_key(|(seq, ..)| *seq);
+        all
+    };
+    let records = t.lake.commits(&t.id).await.unwrap().records;
+    assert_eq!(listed(records), [(1, RecordState::Prepared, 7), (2, RecordState::Prepared, 2)]);
+
+    let version = t.lake.commit(&first).await.unwrap().version;
+    t.lake.abort(&second).await.unwrap();
+    let records = t.lake.commits(&t.id).await.unwrap().records;
+    assert_eq!(listed(records), [(1, RecordState::Committed(version), 7), (2, RecordState::Aborted, 0)]);
 }

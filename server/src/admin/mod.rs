@@ -1,5 +1,8 @@
 //! The admin port: `/live`, `/ready` and `/metrics` over HTTP/1.
 
+#[cfg(feature = "faults")]
+mod faults;
+
 use std::io;
 use std::sync::Arc;
 
@@ -31,6 +34,8 @@ pub async fn serve(
         .route("/ready", get(ready))
         .route("/metrics", get(metrics_page))
         .with_state(Admin { lifecycle, metrics });
+    #[cfg(feature = "faults")]
+    let router = if lance_gateway_lake::faults::enabled() { router.merge(faults::router()) } else { router };
     axum::serve(listener, router).with_graceful_shutdown(stop).await
 }
 

@@ -32,4 +32,8 @@ pub struct Flags {
     /// Print docs/configuration.md and leave
     #[arg(long, hide = true)]
     pub print_config_docs: bool,
+    /// Answer PUT and GET of /faults/POINT on the admin port
+    #[cfg(feature = "faults")]
+    #[arg(long, hide = true)]
+    pub faults: bool,
 }

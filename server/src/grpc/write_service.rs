@@ -50,7 +50,8 @@ impl WriteService for WriteApi {
     async fn prepare_commit(&self, request: Request<PrepareCommitRequest>) -> Answer<PrepareCommitResponse> {
         let r = request.into_inner();
         let id = convert::commit_id(r.id)?;
-        let prepared = answer(self.gateway.lake.prepare(id, &r.write, &r.staged, r.properties).await)?;
+        let prepared = answer(self.gateway.lake.prepare(id.clone(), &r.write, &r.staged, r.properties).await)?;
+        self.gateway.metrics.commit_prepared(&id);
         Ok(Response::new(PrepareCommitResponse {
             committable: prepared.committable,
             num_rows: prepared.num_rows,
@@ -63,6 +64,9 @@ impl WriteService for WriteApi {
         let (lake, metrics) = (self.gateway.lake.clone(), self.gateway.metrics.clone());
         let commit = async move {
             let result = lake.commit(&committable).await;
+            if let Ok(committed) = &result {
+                metrics.commit_finished(&committed.id, true);
+            }
             metrics.commit(match &result {
                 Ok(committed) if committed.already_committed => CommitOutcome::Repeated,
                 Ok(_) => CommitOutcome::Committed,
@@ -76,16 +80,18 @@ impl WriteService for WriteApi {
 
     async fn abort(&self, request: Request<AbortRequest>) -> Answer<AbortResponse> {
         let lake = self.gateway.lake.clone();
-        let num_files = match convert::required(request.into_inner().kind, "committable or commit")? {
+        let (id, num_files) = match convert::required(request.into_inner().kind, "committable or commit")? {
             Kind::Committable(committable) => {
                 to_its_end(&self.gateway, async move { answer(lake.abort(&committable).await) }).await?
             }
             Kind::Commit(commit) => {
                 let (table, id) = (convert::table_id(commit.table)?, convert::commit_id(commit.id)?);
+                let fenced = id.clone();
                 to_its_end(&self.gateway, async move { answer(lake.abort_id(&table, id).await) }).await?;
-                0
+                (fenced, 0)
             }
         };
+        self.gateway.metrics.commit_finished(&id, false);
         Ok(Response::new(AbortResponse { num_files }))
     }
 
@@ -102,7 +108,10 @@ impl WriteService for WriteApi {
 
     async fn list_commits(&self, request: Request<ListCommitsRequest>) -> Answer<ListCommitsResponse> {
         let table = convert::table_id(request.into_inner().table)?;
-        let epochs = answer(self.gateway.lake.commits(&table).await)?;
-        Ok(Response::new(ListCommitsResponse { epochs: epochs.into_iter().map(convert::commit_epoch).collect() }))
+        let commits = answer(self.gateway.lake.commits(&table).await)?;
+        Ok(Response::new(ListCommitsResponse {
+            epochs: commits.epochs.into_iter().map(convert::commit_epoch).collect(),
+            commits: commits.records.into_iter().map(convert::commit_record).collect(),
+        }))
     }
 }

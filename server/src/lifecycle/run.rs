@@ -93,7 +93,7 @@ async fn life(started: Instant, config: Arc<Config>, metrics: Arc<Metrics>) -> R
     let mut signals = Signals::new()?;
     let lifecycle = Arc::new(Lifecycle::default());
     let admission = Arc::new(Admission::new(&config));
-    metrics.follow(&lifecycle, &admission);
+    metrics.follow(&lifecycle, &admission, config.commit.max_committable_age.get());
     let mut tasks = Tasks::default();
 
     // First the probes, then what they ask about.

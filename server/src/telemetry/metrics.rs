@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lance_gateway_lake::CommitId;
 use lance_gateway_proto::Reason;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider as _, UpDownCounter};
@@ -11,6 +12,7 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Encoder as _, Registry, TextEncoder};
 use tonic::Code;
 
+use super::pending::Pending;
 use crate::admission::Admission;
 use crate::lifecycle::{Lifecycle, State};
 use crate::middleware::Method;
@@ -31,6 +33,7 @@ pub struct Metrics {
     rows_scanned: Counter<u64>,
     rows_staged: Counter<u64>,
     commits: Counter<u64>,
+    pending: Arc<Pending>,
     connections: UpDownCounter<i64>,
     connections_refused: Counter<u64>,
 }
@@ -66,6 +69,7 @@ impl Metrics {
             rows_scanned: counter("lance_gateway.rows.scanned", "rows sent by scans"),
             rows_staged: counter("lance_gateway.rows.staged", "rows staged by puts"),
             commits: counter("lance_gateway.commits", "commits by outcome"),
+            pending: Arc::default(),
             connections: level("lance_gateway.connections", "open connections"),
             connections_refused: counter("lance_gateway.connections.refused", "connections above connection.max"),
             registry,
@@ -73,8 +77,8 @@ impl Metrics {
         }
     }
 
-    /// Follows the state and the permits.
-    pub fn follow(&self, lifecycle: &Arc<Lifecycle>, admission: &Arc<Admission>) {
+    /// Follows the state, the permits, and prepared commits until `max_committable_age`.
+    pub fn follow(&self, lifecycle: &Arc<Lifecycle>, admission: &Arc<Admission>, max_committable_age: Duration) {
         let gauge =
             |name: &'static str, what: &'static str| self.meter.u64_observable_gauge(name).with_description(what);
         gauge("lance_gateway.build_info", "1, with the versions as labels")
@@ -92,6 +96,24 @@ impl Metrics {
                 let now = state.state();
                 for state in State::ALL {
                     observer.observe(u64::from(now == state), &[KeyValue::new("state", state.to_string())]);
+                }
+            })
+            .build();
+        let pending = Arc::clone(&self.pending);
+        gauge("lance_gateway.commits.pending", "commits that were prepared here and are not finished")
+            .with_callback(move |observer| observer.observe(pending.count(max_committable_age), &[]))
+            .build();
+        let pending = Arc::clone(&self.pending);
+        gauge("lance_gateway.commits.pending_age", "how long the oldest of them has waited")
+            .with_unit("s")
+            .with_callback(move |observer| observer.observe(pending.oldest().as_secs(), &[]))
+            .build();
+        let pending = Arc::clone(&self.pending);
+        gauge("lance_gateway.commits.since_last", "time since the last commit; absent before the first")
+            .with_unit("s")
+            .with_callback(move |observer| {
+                if let Some(since) = pending.since_last() {
+                    observer.observe(since.as_secs(), &[]);
                 }
             })
             .build();
@@ -160,6 +182,16 @@ impl Metrics {
             CommitOutcome::Failed(reason) => reason.name(),
         };
         self.commits.add(1, &[KeyValue::new("outcome", outcome)]);
+    }
+
+    /// A commit that was prepared.
+    pub fn commit_prepared(&self, id: &CommitId) {
+        self.pending.prepared(id);
+    }
+
+    /// A commit that is committed, or else aborted.
+    pub fn commit_finished(&self, id: &CommitId, committed: bool) {
+        self.pending.finished(id, committed);
     }
 
     pub(crate) fn connection_opened(&self) {

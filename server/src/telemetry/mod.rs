@@ -1,6 +1,7 @@
 //! Logs, traces and metrics.
 
 mod metrics;
+mod pending;
 
 use std::io;
 

@@ -132,7 +132,7 @@ pub enum Command {
         #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
         limit: u32,
     },
-    /// Finished commits of a table's ledger.
+    /// Prepared and finished commits of a table.
     Commits {
         table: String,
         #[command(subcommand)]
@@ -144,7 +144,7 @@ pub enum Command {
 
 #[derive(Debug, Subcommand)]
 pub enum CommitAction {
-    /// All commits that the table knows, newest first.
+    /// Those that are prepared, and the newest that are finished, with their rows, bytes and time.
     List,
     /// What the table knows of one commit.
     Show {

@@ -6,7 +6,7 @@ use chrono::Utc;
 use lance_table::format::Manifest;
 use lance_table::io::commit::CommitHandler;
 
-use super::ledger::{self, LedgerBounds};
+use super::ledger::{self, LedgerBounds, Size};
 use crate::error::Error;
 use crate::session::commit_handler;
 use crate::table::{EditingHandler, INCARNATION_KEY};
@@ -45,13 +45,14 @@ pub(super) struct Gate {
     incarnation: String,
     id: CommitId,
     mark: Mark,
+    size: Size,
     bounds: LedgerBounds,
     refusal: Mutex<Option<Refusal>>,
 }
 
 impl Gate {
-    pub(super) fn new(incarnation: String, id: CommitId, mark: Mark, bounds: LedgerBounds) -> Arc<Self> {
-        Arc::new(Self { incarnation, id, mark, bounds, refusal: Mutex::new(None) })
+    pub(super) fn new(incarnation: String, id: CommitId, mark: Mark, size: Size, bounds: LedgerBounds) -> Arc<Self> {
+        Arc::new(Self { incarnation, id, mark, size, bounds, refusal: Mutex::new(None) })
     }
 
     /// The commit handler that every put of this commit passes.
@@ -87,12 +88,12 @@ impl Gate {
         }
         let now = Utc::now();
         match &self.mark {
-            Mark::Append => ledger::mark_committed(metadata, &self.id, version, now, self.bounds),
+            Mark::Append => ledger::mark_committed(metadata, &self.id, version, self.size, now, self.bounds),
             Mark::AppendToRun(run) if !ledger::run_has_replaced(metadata, run) => return Err(Refusal::RunMoved),
             Mark::ReplaceForRun(run) if ledger::run_has_replaced(metadata, run) => return Err(Refusal::RunMoved),
             Mark::AppendToRun(run) | Mark::ReplaceForRun(run) => {
                 ledger::mark_run(metadata, run, now);
-                ledger::mark_committed(metadata, &self.id, version, now, self.bounds)
+                ledger::mark_committed(metadata, &self.id, version, self.size, now, self.bounds)
             }
             Mark::Abort => ledger::mark_aborted(metadata, &self.id, now, self.bounds),
         }

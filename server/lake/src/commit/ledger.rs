@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::types::{CommitId, CommitState, EpochInfo};
+use crate::types::{CommitId, CommitRecord, CommitState, EpochInfo, RecordState};
 
 const ENTRY: &str = "lance-gateway.ledger.";
 const RUN: &str = "lance-gateway.run.";
@@ -26,14 +26,42 @@ pub(crate) struct Entry {
     /// Finished ones above a gap: commits may overtake each other.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     above: BTreeSet<u64>,
-    /// Of the finished ones, the aborted.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    aborted: BTreeSet<u64>,
-    /// Newest commits: seq to version.
+    /// Of the finished ones, the aborted, and when.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    versions: BTreeMap<u64, u64>,
+    aborted: BTreeMap<u64, i64>,
+    /// Newest commits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    committed: BTreeMap<u64, Done>,
     /// Last change, milliseconds since 1970.
     at: i64,
+}
+
+/// One commit. A tuple, since each manifest holds many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64, u64, i64)", into = "(u64, u64, u64, i64)")]
+struct Done {
+    version: u64,
+    size: Size,
+    at: i64,
+}
+
+/// What a commit adds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+impl From<(u64, u64, u64, i64)> for Done {
+    fn from((version, rows, bytes, at): (u64, u64, u64, i64)) -> Self {
+        Self { version, size: Size { rows, bytes }, at }
+    }
+}
+
+impl From<Done> for (u64, u64, u64, i64) {
+    fn from(done: Done) -> Self {
+        (done.version, done.size.rows, done.size.bytes, done.at)
+    }
 }
 
 /// Bounds of one entry.
@@ -52,10 +80,10 @@ impl Entry {
     fn state(&self, seq: u64) -> CommitState {
         if !self.is_finished(seq) {
             CommitState::NotCommitted
-        } else if self.aborted.contains(&seq) {
+        } else if self.aborted.contains_key(&seq) {
             CommitState::Aborted
         } else {
-            CommitState::Committed(self.versions.get(&seq).copied().unwrap_or(0))
+            CommitState::Committed(self.committed.get(&seq).map_or(0, |done| done.version))
         }
     }
 
@@ -88,13 +116,14 @@ pub(crate) fn mark_committed(
     metadata: &mut HashMap<String, String>,
     id: &CommitId,
     version: u64,
+    size: Size,
     now: DateTime<Utc>,
     bounds: LedgerBounds,
 ) -> Result<()> {
     update(metadata, id, now, bounds, |entry| {
-        entry.versions.insert(id.seq, version);
-        while entry.versions.len() > bounds.remembered_versions {
-            entry.versions.pop_first();
+        entry.committed.insert(id.seq, Done { version, size, at: now.timestamp_millis() });
+        while entry.committed.len() > bounds.remembered_versions {
+            entry.committed.pop_first();
         }
         Ok(())
     })
@@ -114,7 +143,7 @@ pub(crate) fn mark_aborted(
                 format!("epoch holds {} aborted commits, the most it may; start a new epoch", entry.aborted.len()),
             ));
         }
-        entry.aborted.insert(id.seq);
+        entry.aborted.insert(id.seq, now.timestamp_millis());
         Ok(())
     })
 }
@@ -163,23 +192,50 @@ pub(crate) fn mark_run(metadata: &mut HashMap<String, String>, run_id: &str, now
 
 /// All epochs, the one that changed last first.
 pub(crate) fn epochs(metadata: &HashMap<String, String>) -> Result<Vec<EpochInfo>> {
-    let mut all = metadata
-        .keys()
-        .filter_map(|key| key.strip_prefix(ENTRY))
-        .filter_map(|epoch| entry(metadata, epoch).transpose().map(|e| e.map(|e| (epoch, e))))
+    let mut all = entries(metadata)
         .map(|e| {
             e.map(|(epoch, e)| EpochInfo {
                 epoch: epoch.to_owned(),
                 contiguous_seq: e.upto,
                 above: e.above.into_iter().collect(),
-                aborted: e.aborted.into_iter().collect(),
-                last_commit: DateTime::from_timestamp_millis(e.at).unwrap_or_default(),
-                versions: e.versions,
+                aborted: e.aborted.into_keys().collect(),
+                last_commit: time(e.at),
+                versions: e.committed.into_iter().map(|(seq, done)| (seq, done.version)).collect(),
             })
         })
         .collect::<Result<Vec<_>>>()?;
     all.sort_by(|a, b| b.last_commit.cmp(&a.last_commit).then_with(|| a.epoch.cmp(&b.epoch)));
     Ok(all)
+}
+
+/// What is remembered of finished commits, in no order.
+pub(crate) fn records(metadata: &HashMap<String, String>) -> Result<Vec<CommitRecord>> {
+    let mut records = Vec::new();
+    for found in entries(metadata) {
+        let (epoch, entry) = found?;
+        let record = |seq, state, size: Size, at| CommitRecord {
+            id: CommitId { epoch: epoch.to_owned(), seq },
+            state,
+            num_rows: size.rows,
+            num_bytes: size.bytes,
+            at: time(at),
+        };
+        let committed = entry.committed.into_iter();
+        records
+            .extend(committed.map(|(seq, done)| record(seq, RecordState::Committed(done.version), done.size, done.at)));
+        let aborted = entry.aborted.into_iter();
+        records.extend(aborted.map(|(seq, at)| record(seq, RecordState::Aborted, Size::default(), at)));
+    }
+    Ok(records)
+}
+
+fn entries(metadata: &HashMap<String, String>) -> impl Iterator<Item = Result<(&str, Entry)>> {
+    let epochs = metadata.keys().filter_map(|key| key.strip_prefix(ENTRY));
+    epochs.filter_map(|epoch| entry(metadata, epoch).transpose().map(|e| e.map(|e| (epoch, e))))
+}
+
+fn time(millis: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(millis).unwrap_or_default()
 }
 
 fn entry(metadata: &HashMap<String, String>, epoch: &str) -> Result<Option<Entry>> {
@@ -206,6 +262,8 @@ mod tests {
     const BOUNDS: LedgerBounds =
         LedgerBounds { max_age: Duration::from_secs(3600), max_out_of_order: 100, remembered_versions: 8 };
 
+    const SIZE: Size = Size { rows: 5, bytes: 100 };
+
     fn id(epoch: &str, seq: u64) -> CommitId {
         CommitId { epoch: epoch.into(), seq }
     }
@@ -217,7 +275,7 @@ mod tests {
     #[test]
     fn a_committed_id_is_known_with_its_version() {
         let mut m = HashMap::new();
-        mark_committed(&mut m, &id("e", 1), 7, at(0), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("e", 1), 7, SIZE, at(0), BOUNDS).unwrap();
         assert_eq!(state(&m, &id("e", 1)).unwrap(), CommitState::Committed(7));
         assert_eq!(state(&m, &id("e", 2)).unwrap(), CommitState::NotCommitted);
         assert_eq!(state(&m, &id("f", 1)).unwrap(), CommitState::NotCommitted);
@@ -226,11 +284,11 @@ mod tests {
     #[test]
     fn an_overtaken_commit_is_not_taken_for_a_replay() {
         let mut m = HashMap::new();
-        mark_committed(&mut m, &id("e", 3), 5, at(0), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("e", 3), 5, SIZE, at(0), BOUNDS).unwrap();
         assert_eq!(state(&m, &id("e", 1)).unwrap(), CommitState::NotCommitted);
         assert_eq!(state(&m, &id("e", 2)).unwrap(), CommitState::NotCommitted);
-        mark_committed(&mut m, &id("e", 1), 6, at(0), BOUNDS).unwrap();
-        mark_committed(&mut m, &id("e", 2), 7, at(0), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("e", 1), 6, SIZE, at(0), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("e", 2), 7, SIZE, at(0), BOUNDS).unwrap();
         assert_eq!(epochs(&m).unwrap()[0].contiguous_seq, 3);
         assert!(epochs(&m).unwrap()[0].above.is_empty());
     }
@@ -239,7 +297,7 @@ mod tests {
     fn an_aborted_id_stays_aborted() {
         let mut m = HashMap::new();
         mark_aborted(&mut m, &id("e", 1), at(0), BOUNDS).unwrap();
-        mark_committed(&mut m, &id("e", 2), 9, at(0), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("e", 2), 9, SIZE, at(0), BOUNDS).unwrap();
         assert_eq!(state(&m, &id("e", 1)).unwrap(), CommitState::Aborted);
         assert_eq!(state(&m, &id("e", 2)).unwrap(), CommitState::Committed(9));
     }
@@ -248,7 +306,7 @@ mod tests {
     fn an_old_commit_is_known_without_its_version() {
         let mut m = HashMap::new();
         for seq in 1..=20 {
-            mark_committed(&mut m, &id("e", seq), seq + 100, at(0), BOUNDS).unwrap();
+            mark_committed(&mut m, &id("e", seq), seq + 100, SIZE, at(0), BOUNDS).unwrap();
         }
         assert_eq!(state(&m, &id("e", 1)).unwrap(), CommitState::Committed(0));
         assert_eq!(state(&m, &id("e", 20)).unwrap(), CommitState::Committed(120));
@@ -257,11 +315,11 @@ mod tests {
     #[test]
     fn epochs_that_no_committable_can_name_are_pruned() {
         let mut m = HashMap::from([("other".to_owned(), "kept".to_owned())]);
-        mark_committed(&mut m, &id("old", 1), 1, at(0), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("old", 1), 1, SIZE, at(0), BOUNDS).unwrap();
         mark_run(&mut m, "r", at(0));
-        mark_committed(&mut m, &id("new", 1), 2, at(3600 + 24 * 3600), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("new", 1), 2, SIZE, at(3600 + 24 * 3600), BOUNDS).unwrap();
         assert_eq!(epochs(&m).unwrap().len(), 2);
-        mark_committed(&mut m, &id("new", 2), 3, at(3600 + 24 * 3600 + 1), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("new", 2), 3, SIZE, at(3600 + 24 * 3600 + 1), BOUNDS).unwrap();
         assert_eq!(epochs(&m).unwrap().len(), 1);
         assert!(!run_has_replaced(&m, "r"));
         assert_eq!(m["other"], "kept");
@@ -271,12 +329,12 @@ mod tests {
     fn a_gap_is_bounded() {
         let mut m = HashMap::new();
         for seq in 2..102 {
-            mark_committed(&mut m, &id("e", seq), seq, at(0), BOUNDS).unwrap();
+            mark_committed(&mut m, &id("e", seq), seq, SIZE, at(0), BOUNDS).unwrap();
         }
-        let error = mark_committed(&mut m, &id("e", 102), 102, at(0), BOUNDS).unwrap_err();
+        let error = mark_committed(&mut m, &id("e", 102), 102, SIZE, at(0), BOUNDS).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
-        mark_committed(&mut m, &id("e", 1), 1, at(0), BOUNDS).unwrap();
-        mark_committed(&mut m, &id("e", 102), 102, at(0), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("e", 1), 1, SIZE, at(0), BOUNDS).unwrap();
+        mark_committed(&mut m, &id("e", 102), 102, SIZE, at(0), BOUNDS).unwrap();
     }
 
     #[test]
@@ -291,7 +349,7 @@ mod tests {
             let mut m = HashMap::new();
             for (done, seq) in order.iter().enumerate() {
                 prop_assert_eq!(state(&m, &id("e", *seq)).unwrap(), CommitState::NotCommitted);
-                mark_committed(&mut m, &id("e", *seq), 1, at(0), BOUNDS).unwrap();
+                mark_committed(&mut m, &id("e", *seq), 1, SIZE, at(0), BOUNDS).unwrap();
                 for earlier in &order[..=done] {
                     prop_assert_ne!(state(&m, &id("e", *earlier)).unwrap(), CommitState::NotCommitted);
                 }

@@ -11,6 +11,7 @@ mod fit;
 mod gate;
 mod ledger;
 pub(crate) mod messages;
+mod prepared;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,12 +30,13 @@ use self::committable::Opened;
 use self::envelope::Kind;
 use self::files::DataFiles;
 use self::gate::{Gate, Mark, Refusal};
-use self::ledger::LedgerBounds;
+use self::ledger::{LedgerBounds, Size};
+use self::prepared::PreparedCommits;
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
 use crate::table::{Location, incarnation};
-use crate::types::{CommitId, CommitState, Committed, EpochInfo, Prepared, TableId, WriteMode};
+use crate::types::{CommitId, CommitState, Commits, Committed, Prepared, TableId, WriteMode};
 
 /// One lock a table: commits of this process do not race each other for the next version. Only for speed; the ledger decides.
 pub(crate) type CommitLocks = moka::future::Cache<String, Arc<Mutex<()>>>;
@@ -68,6 +70,7 @@ impl Lake {
                 fit::check(&opened.schema, dataset.schema(), &opened.fragments)?;
             }
             self.data_files(&location).await?.check(&opened.fragments).await?;
+            self.prepared(&location).await?.keep(&opened.id, sealed.clone()).await?;
             Ok(Prepared { committable: sealed, num_rows: opened.num_rows, num_bytes: opened.num_bytes })
         })
     }
@@ -93,11 +96,19 @@ impl Lake {
                 }
                 match self.try_commit(&location, &opened, deadline).await? {
                     Attempt::Landed { already } => {
-                        return match self.known(&location, &opened.id).await? {
-                            CommitState::Committed(version) => Ok(Committed { version, already_committed: already }),
-                            // The store acknowledged a version that is not in the history: it was put into a hole.
-                            _ => Err(unknown("the commit was acknowledged, but the latest version does not show it")),
-                        };
+                        #[cfg(feature = "faults")]
+                        crate::faults::pass("commit.reply").await;
+                        let prepared = self.prepared(&location).await?;
+                        let (known, ()) =
+                            futures::join!(self.known(&location, &opened.id), prepared.forget(&opened.id));
+                        match known? {
+                            CommitState::Committed(version) => {
+                                return Ok(Committed { id: opened.id, version, already_committed: already });
+                            }
+                            // Others went on and cleaned up the very version that was to be put: it was put into the hole,
+                            // beside the history. The id is as open as before.
+                            _ => last = Some(beside_the_history()),
+                        }
                     }
                     Attempt::Again(error) => last = Some(error),
                 }
@@ -143,15 +154,15 @@ impl Lake {
             };
             (Operation::Append { fragments: commit.fragments.clone() }, mark)
         };
-        self.put(dataset, operation, &commit.incarnation, &commit.id, mark, &commit.properties, deadline).await
+        self.put(dataset, operation, &commit.incarnation, &commit.id, mark, Some(commit), deadline).await
     }
 
     async fn mark_only(&self, dataset: Arc<Dataset>, commit: &Opened, deadline: Instant) -> Result<Attempt> {
         let mark = Mark::AppendToRun(commit.run_id.clone());
-        self.put(dataset, touch(), &commit.incarnation, &commit.id, mark, &commit.properties, deadline).await
+        self.put(dataset, touch(), &commit.incarnation, &commit.id, mark, Some(commit), deadline).await
     }
 
-    /// One attempt to put a version with a mark.
+    /// One attempt to put a version with a mark; with the rows and properties of `commit`, if it is one.
     #[allow(clippy::too_many_arguments)]
     async fn put(
         &self,
@@ -160,10 +171,12 @@ impl Lake {
         incarnation: &str,
         id: &CommitId,
         mark: Mark,
-        properties: &HashMap<String, String>,
+        commit: Option<&Opened>,
         deadline: Instant,
     ) -> Result<Attempt> {
-        let gate = Gate::new(incarnation.to_owned(), id.clone(), mark, self.ledger_bounds());
+        let size = commit.map_or(Size::default(), |commit| Size { rows: commit.num_rows, bytes: commit.num_bytes });
+        let properties = commit.map(|commit| commit.properties.clone()).unwrap_or_default();
+        let gate = Gate::new(incarnation.to_owned(), id.clone(), mark, size, self.ledger_bounds());
         let result = CommitBuilder::new(dataset.clone())
             .with_commit_handler(gate.handler())
             .with_skip_auto_cleanup(true)
@@ -193,10 +206,18 @@ impl Lake {
     /// A failed put: the ledger of the latest version tells whether it landed after all.
     async fn judge(&self, dataset: &Dataset, id: &CommitId, error: lance::Error) -> Result<Attempt> {
         let unclear = error.is_commit_status_unknown() || matches!(error, lance::Error::Timeout { .. });
+        let lost_a_race = matches!(
+            error,
+            lance::Error::RetryableCommitConflict { .. }
+                | lance::Error::CommitConflict { .. }
+                | lance::Error::IncompatibleTransaction { .. }
+                | lance::Error::TooMuchWriteContention { .. }
+        );
         let mut latest = dataset.clone();
         let looked = latest.checkout_latest().await;
         match looked.map(|()| ledger::state(&latest.manifest().table_metadata, id)) {
-            Ok(Ok(CommitState::Committed(_))) => return Ok(Attempt::Landed { already: false }),
+            // Who lost a race to its own id did not commit it; after any other failure it was this call.
+            Ok(Ok(CommitState::Committed(_))) => return Ok(Attempt::Landed { already: lost_a_race }),
             Ok(Ok(CommitState::Aborted)) => return Err(aborted(id)),
             Ok(Ok(CommitState::NotCommitted)) if !unclear => {}
             Ok(Ok(CommitState::NotCommitted)) => {
@@ -205,26 +226,22 @@ impl Lake {
             Ok(Err(damaged)) => return Err(damaged),
             Err(e) => return Err(unknown("the store did not answer, and does not show the table").with_source(e)),
         }
-        Ok(Attempt::Again(match error {
-            lance::Error::RetryableCommitConflict { .. }
-            | lance::Error::CommitConflict { .. }
-            | lance::Error::IncompatibleTransaction { .. }
-            | lance::Error::TooMuchWriteContention { .. } => Error::new(
-                ErrorKind::ConcurrentModification,
-                "other writers were faster, as often as this gateway tries; try again",
-            )
-            .with_source(error),
-            other => return Err(from_lance(other, "cannot commit", Missing::StagedFile)),
-        }))
+        if !lost_a_race {
+            return Err(from_lance(error, "cannot commit", Missing::StagedFile));
+        }
+        let message = "other writers were faster, as often as this gateway tries; try again";
+        Ok(Attempt::Again(Error::new(ErrorKind::ConcurrentModification, message).with_source(error)))
     }
 
-    /// Fences the id of a committable, then deletes its files. Answers how many.
-    pub fn abort<'a>(&'a self, committable: &'a [u8]) -> BoxFuture<'a, Result<u64>> {
+    /// Fences the id of a committable, then deletes its files. Answers the id and how many there were.
+    pub fn abort<'a>(&'a self, committable: &'a [u8]) -> BoxFuture<'a, Result<(CommitId, u64)>> {
         Box::pin(async move {
             let opened = committable::open(committable)?;
             let location = self.locate(&opened.table)?;
             self.fence(&location, Some(&opened.incarnation), &opened.id).await?;
-            self.data_files(&location).await?.delete(&opened.fragments).await
+            let deleted = self.data_files(&location).await?.delete(&opened.fragments).await?;
+            self.prepared(&location).await?.forget(&opened.id).await;
+            Ok((opened.id, deleted))
         })
     }
 
@@ -233,7 +250,9 @@ impl Lake {
         Box::pin(async move {
             committable::check_id("epoch", &id.epoch)?;
             let location = self.locate(table)?;
-            self.fence(&location, None, &id).await
+            self.fence(&location, None, &id).await?;
+            self.prepared(&location).await?.forget(&id).await;
+            Ok(())
         })
     }
 
@@ -254,14 +273,14 @@ impl Lake {
                 CommitState::Committed(version) => return Err(committed_already(id, version)),
                 CommitState::NotCommitted => {}
             }
-            match self.put(dataset, touch(), &now, id, Mark::Abort, &HashMap::new(), deadline).await {
+            match self.put(dataset, touch(), &now, id, Mark::Abort, None, deadline).await {
                 Ok(Attempt::Landed { .. }) => {
                     // Landed is either our fence, or a commit that was faster.
-                    return match self.known(location, id).await? {
-                        CommitState::Aborted => Ok(()),
-                        CommitState::Committed(version) => Err(committed_already(id, version)),
-                        CommitState::NotCommitted => Err(unknown("the abort was acknowledged, but does not show")),
-                    };
+                    match self.known(location, id).await? {
+                        CommitState::Aborted => return Ok(()),
+                        CommitState::Committed(version) => return Err(committed_already(id, version)),
+                        CommitState::NotCommitted => last = Some(beside_the_history()),
+                    }
                 }
                 Ok(Attempt::Again(error)) => last = Some(error),
                 Err(error) if error.kind() == ErrorKind::CommitAborted => return Ok(()),
@@ -278,11 +297,17 @@ impl Lake {
         Box::pin(async move { self.known(&self.locate(table)?, id).await })
     }
 
-    /// All epochs in the ledger, the one that changed last first.
-    pub fn commits<'a>(&'a self, table: &'a TableId) -> BoxFuture<'a, Result<Vec<EpochInfo>>> {
+    /// What the table knows of commits: the ledger, and those that are prepared.
+    pub fn commits<'a>(&'a self, table: &'a TableId) -> BoxFuture<'a, Result<Commits>> {
         Box::pin(async move {
-            let dataset = self.open_latest(&self.locate(table)?).await?;
-            ledger::epochs(&dataset.manifest().table_metadata)
+            let location = self.locate(table)?;
+            let dataset = self.open_latest(&location).await?;
+            let metadata = &dataset.manifest().table_metadata;
+            let is_open = |id: &CommitId| matches!(ledger::state(metadata, id), Ok(CommitState::NotCommitted));
+            let mut records = self.prepared(&location).await?.list(self.inner.options.max_list, is_open).await?;
+            records.extend(ledger::records(metadata)?);
+            records.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| b.id.seq.cmp(&a.id.seq)));
+            Ok(Commits { epochs: ledger::epochs(metadata)?, records })
         })
     }
 
@@ -320,6 +345,11 @@ impl Lake {
         self.inner.commit_locks.get_with(location.uri.clone(), async { Arc::default() }).await
     }
 
+    async fn prepared(&self, location: &Location) -> Result<PreparedCommits> {
+        let (store, base) = self.inner.stores.store(&location.uri).await?;
+        Ok(PreparedCommits::new(store, &base))
+    }
+
     async fn data_files(&self, location: &Location) -> Result<DataFiles> {
         let (store, base) = self.inner.stores.store(&location.uri).await?;
         Ok(DataFiles::new(store, &base))
@@ -341,9 +371,8 @@ fn transaction(
     read_version: u64,
     operation: Operation,
     id: &CommitId,
-    properties: &HashMap<String, String>,
+    mut properties: HashMap<String, String>,
 ) -> Transaction {
-    let mut properties = properties.clone();
     properties.insert("lance-gateway.epoch".into(), id.epoch.clone());
     properties.insert("lance-gateway.seq".into(), id.seq.to_string());
     TransactionBuilder::new(read_version, operation).transaction_properties(Some(Arc::new(properties))).build()
@@ -372,6 +401,11 @@ fn committed_already(id: &CommitId, version: u64) -> Error {
         ErrorKind::CommitConflict,
         format!("commit {} of epoch {} is visible since version {version}; it cannot be aborted", id.seq, id.epoch),
     )
+}
+
+fn beside_the_history() -> Error {
+    let message = "other writers cleaned up each version while it was put; try again";
+    Error::new(ErrorKind::ConcurrentModification, message)
 }
 
 fn unknown(what: &str) -> Error {

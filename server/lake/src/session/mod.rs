@@ -36,6 +36,8 @@ impl Stores {
         let params = ObjectStoreParams {
             storage_options_accessor: (!options.storage_options.is_empty())
                 .then(|| Arc::new(StorageOptionsAccessor::with_static_options(options.storage_options.clone()))),
+            #[cfg(feature = "faults")]
+            object_store_wrapper: crate::faults::enabled().then(|| Arc::new(crate::faults::FaultyStores) as _),
             ..Default::default()
         };
         let (store, _) = ObjectStore::from_uri_and_params(registry, &warehouse.uri()?, &params)
