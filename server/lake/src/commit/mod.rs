@@ -134,7 +134,7 @@ impl Lake {
         } else {
             if commit.fragments.is_empty() {
                 // An overwrite without rows whose run has replaced the table already: nothing to add, but the id is finished.
-                return self.mark_only(dataset, commit, deadline).await;
+                return self.mark_only(location, dataset, commit, deadline).await;
             }
             fit::check(&commit.schema, dataset.schema(), &commit.fragments)?;
             let mark = match commit.mode {
@@ -143,18 +143,26 @@ impl Lake {
             };
             (Operation::Append { fragments: commit.fragments.clone() }, mark)
         };
-        self.put(dataset, operation, &commit.incarnation, &commit.id, mark, &commit.properties, deadline).await
+        self.put(location, dataset, operation, &commit.incarnation, &commit.id, mark, &commit.properties, deadline)
+            .await
     }
 
-    async fn mark_only(&self, dataset: Arc<Dataset>, commit: &Opened, deadline: Instant) -> Result<Attempt> {
+    async fn mark_only(
+        &self,
+        location: &Location,
+        dataset: Arc<Dataset>,
+        commit: &Opened,
+        deadline: Instant,
+    ) -> Result<Attempt> {
         let mark = Mark::AppendToRun(commit.run_id.clone());
-        self.put(dataset, touch(), &commit.incarnation, &commit.id, mark, &commit.properties, deadline).await
+        self.put(location, dataset, touch(), &commit.incarnation, &commit.id, mark, &commit.properties, deadline).await
     }
 
     /// One attempt to put a version with a mark.
     #[allow(clippy::too_many_arguments)]
     async fn put(
         &self,
+        location: &Location,
         dataset: Arc<Dataset>,
         operation: Operation,
         incarnation: &str,
@@ -165,7 +173,7 @@ impl Lake {
     ) -> Result<Attempt> {
         let gate = Gate::new(incarnation.to_owned(), id.clone(), mark, self.ledger_bounds());
         let result = CommitBuilder::new(dataset.clone())
-            .with_commit_handler(gate.handler())
+            .with_commit_handler(gate.handler(location.access.commit_handler()))
             .with_skip_auto_cleanup(true)
             .with_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))
             .execute(transaction(dataset.manifest().version, operation, id, properties))
@@ -254,7 +262,7 @@ impl Lake {
                 CommitState::Committed(version) => return Err(committed_already(id, version)),
                 CommitState::NotCommitted => {}
             }
-            match self.put(dataset, touch(), &now, id, Mark::Abort, &HashMap::new(), deadline).await {
+            match self.put(location, dataset, touch(), &now, id, Mark::Abort, &HashMap::new(), deadline).await {
                 Ok(Attempt::Landed { .. }) => {
                     // Landed is either our fence, or a commit that was faster.
                     return match self.known(location, id).await? {
@@ -321,7 +329,7 @@ impl Lake {
     }
 
     async fn data_files(&self, location: &Location) -> Result<DataFiles> {
-        let (store, base) = self.inner.stores.store(&location.uri).await?;
+        let (store, base) = self.inner.stores.store(&location.uri, &location.access).await?;
         Ok(DataFiles::new(store, &base))
     }
 }
