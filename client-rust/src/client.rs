@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arrow_flight::flight_service_client::FlightServiceClient;
+use lance_gateway_proto::STORAGE_OPTIONS_HEADER;
 use lance_gateway_proto::v1::status_service_client::StatusServiceClient;
 use lance_gateway_proto::v1::table_service_client::TableServiceClient;
 use lance_gateway_proto::v1::write_service_client::WriteServiceClient;
@@ -132,6 +133,9 @@ impl Client {
         repeat(&options.retry, call.effect, || async {
             let mut request = call.request(message.clone());
             request.set_timeout(options.request_timeout);
+            if let Some(storage) = options.storage.header() {
+                request.metadata_mut().insert_bin(STORAGE_OPTIONS_HEADER, storage);
+            }
             match tokio::time::timeout(options.request_timeout, send(request)).await {
                 Ok(answer) => answer.map(Response::into_inner).map_err(|status| call.error(status)),
                 Err(_) => {

@@ -8,6 +8,7 @@ use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
+use lance_gateway_proto::STORAGE_OPTIONS_HEADER;
 use lance_gateway_proto::flight::{
     self as codec, BatchReader, EncodeOptions, Encoder, Frames, GrpcBody, Item, MessageReader, SmallMessages,
 };
@@ -15,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::body::Body;
+use tonic::metadata::{Binary, MetadataMap, MetadataValue};
 use tonic::transport::Channel;
 use tower::ServiceExt;
 
@@ -37,7 +39,7 @@ pub(crate) async fn do_get(
     let options = client.options();
     let frames = Frames::of(&Ticket { ticket });
     let body = GrpcBody::request(stream::iter([Ok::<_, Status>(frames)]));
-    let open = send(client.stream_channel(), call, DO_GET, Body::new(body));
+    let open = send(client.stream_channel(), call, DO_GET, options.storage.header(), Body::new(body));
     let response = tokio::time::timeout(options.request_timeout, open)
         .await
         .map_err(|_| Error::timed_out(call.what, options.request_timeout, call.effect))??;
@@ -57,8 +59,18 @@ pub(crate) async fn do_get(
     Ok(batches.boxed())
 }
 
-async fn send(channel: Channel, call: &Call, path: &str, body: Body) -> Result<http::Response<Body>> {
-    let request = http::Request::builder()
+async fn send(
+    channel: Channel,
+    call: &Call,
+    path: &str,
+    storage: Option<MetadataValue<Binary>>,
+    body: Body,
+) -> Result<http::Response<Body>> {
+    let mut metadata = MetadataMap::new();
+    if let Some(storage) = storage {
+        metadata.insert_bin(STORAGE_OPTIONS_HEADER, storage);
+    }
+    let mut request = http::Request::builder()
         .method(http::Method::POST)
         .version(http::Version::HTTP_2)
         .uri(path)
@@ -67,6 +79,7 @@ async fn send(channel: Channel, call: &Call, path: &str, body: Body) -> Result<h
         .header(crate::error::REQUEST_ID_HEADER, &call.request_id)
         .body(body)
         .map_err(|e| Error::invalid_request(format!("{} cannot be sent: {e}", call.what)))?;
+    request.headers_mut().extend(metadata.into_headers());
     channel.oneshot(request).await.map_err(|e| call.error(Status::from_error(Box::new(e))))
 }
 
@@ -125,7 +138,13 @@ impl PutStream {
         let descriptor = FlightDescriptor::new_cmd(command);
         let first = Frames::from(encoder.schema_message(Some(&descriptor), Bytes::new()));
         let body = Body::new(GrpcBody::request(Box::pin(outgoing(first, inbox))));
-        let task = tokio::spawn(receive(client.stream_channel(), call.clone(), body, progress));
+        let task = tokio::spawn(receive(
+            client.stream_channel(),
+            call.clone(),
+            client.options().storage.header(),
+            body,
+            progress,
+        ));
         Self { encoder, schema: schema.clone(), outbox, acks, answer: Answer::Awaited(task), options, call }
     }
 
@@ -237,9 +256,15 @@ fn outgoing(first: Frames, inbox: mpsc::Receiver<Outgoing>) -> impl Stream<Item 
 }
 
 /// Reads acknowledgements to the end of the stream and gives back the last one.
-async fn receive(channel: Channel, call: Call, body: Body, progress: watch::Sender<Bytes>) -> Result<Bytes> {
+async fn receive(
+    channel: Channel,
+    call: Call,
+    storage: Option<MetadataValue<Binary>>,
+    body: Body,
+    progress: watch::Sender<Bytes>,
+) -> Result<Bytes> {
     let named = |e: Error| e.with_request_id(&call.request_id);
-    let response = send(channel, &call, DO_PUT, body).await?;
+    let response = send(channel, &call, DO_PUT, storage, body).await?;
     let mut acks = SmallMessages::<_, PutResult>::response(response, MAX_ACK_BYTES)
         .map_err(|e| named(read_error(e, call.effect)))?;
     let mut last = Bytes::new();

@@ -44,7 +44,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use filter::{Expr, Filter, Literal, col, lit};
 pub use ids::{ColumnPath, CommitId, TableId, VersionSelector};
 pub use lance_gateway_proto::{Reason, Retry};
-pub use options::{ClientOptions, RetryOptions, TlsOptions};
+pub use options::{ClientOptions, RetryOptions, StorageOptions, TlsOptions};
 pub use scan::{Plan, Read, RowMetadata, RowStream, Scan, Split};
 pub use table::{
     CreateOptions, Created, GatewayState, IndexDescription, Limits, RowCount, Status, TableDescription, TableVersion,

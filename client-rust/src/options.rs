@@ -1,6 +1,11 @@
 //! How a client behaves. Everything that can wait or grow has a bound here.
 
+use std::collections::HashMap;
 use std::time::Duration;
+
+use lance_gateway_proto::v1;
+use prost::Message as _;
+use tonic::metadata::{Binary, MetadataValue};
 
 use crate::{Error, Result};
 
@@ -33,6 +38,8 @@ pub struct ClientOptions {
     pub prefetch_batches: usize,
     /// Batches that a writer may be ahead of the connection. Default 2.
     pub write_ahead_batches: usize,
+    /// How the stores of the tables are reached, where the gateway's own options are not meant and the operator allows it.
+    pub storage: StorageOptions,
     /// How failed calls are repeated.
     pub retry: RetryOptions,
     /// Used with `grpc+tls://`.
@@ -48,6 +55,35 @@ pub struct RetryOptions {
     pub initial_backoff: Duration,
     /// Longest pause, also of those that the gateway asks for. Default 5 s.
     pub max_backoff: Duration,
+}
+
+/// Options of a store by name, such as `s3-access-key`: see the message `StorageOptions` of the gateway. Sent with each call, and
+/// never shown.
+#[derive(Clone, Default)]
+pub struct StorageOptions(HashMap<String, String>);
+
+impl StorageOptions {
+    /// As metadata of a call; none if there is nothing to say.
+    pub(crate) fn header(&self) -> Option<MetadataValue<Binary>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut value = MetadataValue::from_bytes(&v1::StorageOptions { options: self.0.clone() }.encode_to_vec());
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for StorageOptions {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(options: I) -> Self {
+        Self(options.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+    }
+}
+
+impl std::fmt::Debug for StorageOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// What a client trusts and shows with TLS.
@@ -76,6 +112,7 @@ impl Default for ClientOptions {
             prefetch_splits: 2,
             prefetch_batches: 2,
             write_ahead_batches: 2,
+            storage: StorageOptions::default(),
             retry: RetryOptions::default(),
             tls: TlsOptions::default(),
         }
@@ -158,6 +195,15 @@ mod tests {
         for name in ["connections is 0", "max_frame_bytes is 16777216", "connect_timeout is zero"] {
             assert!(message.contains(name), "{message}");
         }
+    }
+
+    #[test]
+    fn a_storage_key_is_not_shown() {
+        let storage = StorageOptions::from_iter([("s3-secret-key", "hunter2")]);
+        assert_eq!(format!("{storage:?}"), r#"{"s3-secret-key"}"#);
+        let sent = storage.header().unwrap().to_bytes().unwrap();
+        assert_eq!(v1::StorageOptions::decode(sent).unwrap().options["s3-secret-key"], "hunter2");
+        assert!(StorageOptions::default().header().is_none());
     }
 
     #[test]

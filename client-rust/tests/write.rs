@@ -15,7 +15,8 @@ use arrow_schema::SchemaRef;
 use fake::{FakeGateway, Fault, overloaded, quick, refusal};
 use futures::stream;
 use lance_gateway_client::{
-    BeginOptions, Client, CommitId, CommitState, Committable, CreateOptions, ErrorKind, PutOptions, Reason, Write,
+    BeginOptions, Client, ClientOptions, CommitId, CommitState, Committable, CreateOptions, ErrorKind, PutOptions,
+    Reason, StorageOptions, Write,
 };
 use tonic::Status;
 use uuid::Uuid;
@@ -52,6 +53,26 @@ async fn prepare(write: &Write, batches: &[RecordBatch]) -> Committable {
 
 fn create() -> PutOptions {
     PutOptions { create: Some(CreateOptions::default()), ..PutOptions::default() }
+}
+
+#[tokio::test]
+async fn storage_options_go_with_every_call_and_into_no_message() {
+    let gateway = FakeGateway::start().await;
+    let storage = StorageOptions::from_iter([("s3-secret-key", "hunter2")]);
+    let client = Client::connect(&gateway.uri, ClientOptions { storage, ..quick() }).await.unwrap();
+    let write = begin(&gateway, &client).await;
+    let committable = prepare(&write, &[numbers(0..3)]).await;
+    client.commit(&committable).await.unwrap();
+    assert!(!format!("{committable:?} {client:?}").contains("hunter2"));
+    let plan = client.scan("t").plan().await.unwrap();
+    let read: Vec<_> = futures::TryStreamExt::try_collect(plan.stream()).await.unwrap();
+    assert_eq!(read.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
+
+    let calls = gateway.state.lock().unwrap().calls.clone();
+    assert!(calls.len() >= 6, "{calls:?}");
+    for call in calls {
+        assert_eq!(call.storage.get("s3-secret-key").map(String::as_str), Some("hunter2"), "{}", call.rpc);
+    }
 }
 
 #[tokio::test]

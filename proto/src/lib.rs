@@ -12,4 +12,7 @@ pub mod v1 {
 /// Descriptors of the package, for reflection and for the JSON form of commands.
 pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("lancegateway");
 
+/// Metadata of a call: a [`v1::StorageOptions`].
+pub const STORAGE_OPTIONS_HEADER: &str = "lance-gateway-storage-options-bin";
+
 pub use reason::{ERROR_DOMAIN, Reason, Retry};

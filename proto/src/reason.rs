@@ -98,6 +98,8 @@ reasons! {
     ConcurrentModification = "CONCURRENT_MODIFICATION", Aborted, Backoff;
     /// The commit may or may not have happened.
     CommitStateUnknown = "COMMIT_STATE_UNKNOWN", Unknown, Resolve;
+    /// Commits to the store could be lost.
+    StoreNotAtomic = "STORE_NOT_ATOMIC", FailedPrecondition, Never;
     /// A bound of the gateway is reached; later it may fit.
     Overloaded = "OVERLOADED", ResourceExhausted, Backoff;
     /// The store is full.

@@ -18,7 +18,7 @@ pub mod status;
 pub mod telemetry;
 pub mod transport;
 
-use lance_gateway_lake::{CommitOptions, LakeOptions, ScanOptions, WriteOptions};
+use lance_gateway_lake::{CommitOptions, LakeOptions, ProbeOptions, ScanOptions, WriteOptions};
 
 use config::Config;
 
@@ -33,7 +33,18 @@ pub fn lake_options(config: &Config) -> LakeOptions {
     LakeOptions {
         warehouse: config.warehouse.as_str().to_owned(),
         uri_prefixes: config.table.uri_prefixes.0.clone(),
-        storage_options: config.storage.options.expose(),
+        stores: config.storage.stores.0.iter().map(|(place, of)| (place.clone(), of.expose().collect())).collect(),
+        storage_options: config.storage.options.expose().collect(),
+        client_stores: match config.storage.client_options {
+            true => convert::saturating(config.storage.client_stores),
+            false => 0,
+        },
+        probe: ProbeOptions {
+            rounds: config.storage.probe_rounds,
+            writers: convert::saturating(config.storage.probe_writers),
+            bytes: config.storage.probe_bytes.as_usize(),
+            timeout: config.storage.probe_timeout.get(),
+        },
         index_cache_bytes: config.cache.index_bytes.as_usize(),
         metadata_cache_bytes: config.cache.metadata_bytes.as_usize(),
         open_tables: u64::from(config.table.open),

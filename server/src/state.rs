@@ -3,17 +3,24 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use http::HeaderName;
 use lance_gateway_lake::Lake;
+use lance_gateway_proto::{Reason, STORAGE_OPTIONS_HEADER, v1};
+use prost::Message as _;
+use tonic::Status;
+use tonic::metadata::MetadataMap;
 
 use crate::admission::Admission;
 use crate::config::Config;
 use crate::lifecycle::Lifecycle;
+use crate::middleware::context;
+use crate::status::{from_lake, status};
 use crate::telemetry::Metrics;
 
 /// The process, as its services see it. A cheap clone.
 #[derive(Clone)]
 pub struct Gateway {
-    /// Everything about Lance.
+    /// Everything about Lance, with the storage options of the operator. Calls of clients take [`Gateway::lake`].
     pub lake: Lake,
     /// As loaded at start.
     pub config: Arc<Config>,
@@ -25,4 +32,22 @@ pub struct Gateway {
     pub metrics: Arc<Metrics>,
     /// When the process began.
     pub started: Instant,
+}
+
+impl Gateway {
+    /// The lake as the caller wants it to be reached: with the storage options of its call, if it has some.
+    pub fn lake(&self) -> Result<Lake, Status> {
+        let Some(given) = context::current().and_then(|call| call.storage_options()) else {
+            return Ok(self.lake.clone());
+        };
+        // The texts of these errors hold no byte of the options.
+        let malformed =
+            || status(Reason::InvalidArgument, "the storage options of the call are no StorageOptions message");
+        let header =
+            MetadataMap::from_headers([(HeaderName::from_static(STORAGE_OPTIONS_HEADER), given)].into_iter().collect());
+        let value = header.get_bin(STORAGE_OPTIONS_HEADER).ok_or_else(malformed)?;
+        let bytes = value.to_bytes().map_err(|_| malformed())?;
+        let options = v1::StorageOptions::decode(bytes).map_err(|_| malformed())?.options;
+        self.lake.with_client_options(&options.into_iter().collect()).map_err(from_lake)
+    }
 }

@@ -120,6 +120,7 @@ pub fn reason_of(kind: ErrorKind) -> Reason {
         ErrorKind::Overloaded => Reason::Overloaded,
         ErrorKind::QuotaExceeded => Reason::QuotaExceeded,
         ErrorKind::RowTooLarge => Reason::RowTooLarge,
+        ErrorKind::StoreNotAtomic => Reason::StoreNotAtomic,
         ErrorKind::StoreUnavailable => Reason::StoreUnavailable,
         ErrorKind::PermissionDenied => Reason::PermissionDenied,
         ErrorKind::CorruptData => Reason::CorruptData,
@@ -162,7 +163,11 @@ fn log(reason: Reason, message: &str, cause: Option<&(dyn StdError + 'static)>) 
         Reason::Internal | Reason::CommitStateUnknown => {
             tracing::error!(request_id, reason = reason_name, cause, "{message}");
         }
-        Reason::StoreUnavailable | Reason::QuotaExceeded | Reason::CorruptData => {
+        Reason::StoreUnavailable | Reason::StoreNotAtomic | Reason::QuotaExceeded | Reason::CorruptData => {
+            tracing::warn!(request_id, reason = reason_name, cause, "{message}");
+        }
+        // With a cause it was the store that refused the gateway, not the gateway that refused a client.
+        Reason::PermissionDenied if !cause.is_empty() => {
             tracing::warn!(request_id, reason = reason_name, cause, "{message}");
         }
         _ => tracing::debug!(request_id, reason = reason_name, cause, "{message}"),
@@ -205,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_status_carries_reason_domain_and_request_id() {
-        let call = Call::new("id-1".into());
+        let call = Call::new("id-1".into(), None);
         let status = context::sync_scope(&call, || status(Reason::TableNotFound, "there is no table a.b"));
         assert_eq!(status.code(), Code::NotFound);
         assert_eq!(status.message(), "there is no table a.b");

@@ -53,8 +53,8 @@ def connect():
     """Clients that are closed with the test."""
     clients = []
 
-    def connect(gateway: Gateway) -> Client:
-        clients.append(Client(gateway.address))
+    def connect(gateway: Gateway, storage: dict[str, str] | None = None) -> Client:
+        clients.append(Client(gateway.address, storage))
         return clients[-1]
 
     yield connect

@@ -3,7 +3,7 @@
 import pytest
 
 from harness import flink, paths
-from harness.inbox import rows_in, until_rows
+from harness.inbox import Inbox, rows_in, until_rows
 from harness.process import eventually
 from harness.rows import numbers
 
@@ -38,10 +38,11 @@ def busy(session, streaming):
 def job(session, declare, inbox, submit):
     """Starts the test's job: from the inbox into the table."""
 
-    def start(parallelism: int = 2, state: str | None = None, sql: str = "INSERT INTO t SELECT * FROM src") -> str:
+    def start(parallelism: int = 2, state: str | None = None) -> str:
         session.set("parallelism.default", str(parallelism))
-        session.set("execution.state-recovery.path", state or "")
-        return submit(sql)
+        if state:
+            session.set("execution.state-recovery.path", state)
+        return submit("INSERT INTO t SELECT * FROM src")
 
     inbox.declare(session, "src")
     declare()
@@ -216,12 +217,14 @@ def test_a_checkpoint_that_expires_gives_its_rows_to_the_next(
 
 
 def test_subtasks_that_have_finished_beside_others_that_run_leave_rows_once_over_a_restart(
-    cluster, session, client, declare, busy, job, inbox, tmp_path, name
+    cluster, session, client, declare, busy, submit, inbox, tmp_path, name
 ):
-    few = type(inbox)(tmp_path / "few")
+    inbox.declare(session, "src")
+    declare()
+    few = Inbox(tmp_path / "few")
     few.drop(0, 5)
     few.declare(session, "few", watched=False)
-    job(sql="INSERT INTO t SELECT * FROM few UNION ALL SELECT * FROM src")
+    submit("INSERT INTO t SELECT * FROM few UNION ALL SELECT * FROM src", running=False)
     until(client, name, 5)
     inbox.drop(5, 10)
     until(client, name, 10)
@@ -238,7 +241,7 @@ def test_a_batch_job_whose_committer_fails_alone_leaves_rows_once(
     session.set("restart-strategy.type", "fixed-delay")
     session.set("restart-strategy.fixed-delay.attempts", "1000")
     session.set("restart-strategy.fixed-delay.delay", "200 ms")
-    declare(commit__timeout="2 s")
+    declare()
     client.begin(name, numbers(0, 1).schema)
     for start in range(0, 40, 10):
         inbox.drop(start, start + 10)

@@ -5,6 +5,7 @@ import json
 import sys
 import tempfile
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -54,6 +55,27 @@ class _DetailsFactory(flight.ClientMiddlewareFactory):
         return _Details()
 
 
+STORAGE_OPTIONS = "lance-gateway-storage-options-bin"
+
+
+class _Storage(flight.ClientMiddleware, flight.ClientMiddlewareFactory, grpc.UnaryUnaryClientInterceptor):
+    """Sends storage options with each call."""
+
+    def __init__(self, options: dict[str, str]):
+        super().__init__()
+        self.message = table_pb2.StorageOptions(options=options).SerializeToString()
+
+    def start_call(self, info: flight.CallInfo) -> flight.ClientMiddleware:
+        return self
+
+    def sending_headers(self) -> dict:
+        return {STORAGE_OPTIONS: [self.message]}
+
+    def intercept_unary_unary(self, continuation: Callable, details: grpc.ClientCallDetails, request: object) -> object:
+        metadata = [*(details.metadata or ()), (STORAGE_OPTIONS, self.message)]
+        return continuation(details._replace(metadata=metadata), request)
+
+
 def reason(error: BaseException) -> str:
     """The reason in the google.rpc.ErrorInfo of an error that was met just now."""
     if isinstance(error, grpc.RpcError):
@@ -82,13 +104,16 @@ def epoch() -> str:
 
 
 def table(name: str) -> table_pb2.Table:
-    """A table by name; dots part the namespaces."""
+    """A table by URI, or by name; dots part the namespaces."""
+    if "://" in name:
+        return table_pb2.Table(uri=name)
     return table_pb2.Table(name=table_pb2.TableName(parts=name.split(".")))
 
 
 def command(name: str, **more: object) -> flight.FlightDescriptor:
     """A scan as people send it: JSON."""
-    return flight.FlightDescriptor.for_command(json.dumps({"table": {"name": {"parts": name.split(".")}}, **more}))
+    table = {"uri": name} if "://" in name else {"name": {"parts": name.split(".")}}
+    return flight.FlightDescriptor.for_command(json.dumps({"table": table, **more}))
 
 
 def schema_message(schema: pa.Schema) -> bytes:
@@ -99,9 +124,13 @@ def schema_message(schema: pa.Schema) -> bytes:
 class Client:
     """All doors of one gateway."""
 
-    def __init__(self, address: str):
-        self.flight = flight.connect(f"grpc://{address}", middleware=[_DetailsFactory()])
+    def __init__(self, address: str, storage: dict[str, str] | None = None):
+        """`storage`: storage options that go with each call."""
+        more = [_Storage(storage)] if storage else []
+        self.flight = flight.connect(f"grpc://{address}", middleware=[_DetailsFactory(), *more])
         self.channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
+        if more:
+            self.channel = grpc.intercept_channel(self.channel, *more)
         self.tables = _tables_grpc.TableServiceStub(self.channel)
         self.writes = _write_grpc.WriteServiceStub(self.channel)
         self.status = _status_grpc.StatusServiceStub(self.channel)

@@ -18,7 +18,8 @@ use lance_gateway_client::{Client, ClientOptions, Reason, RetryOptions};
 use lance_gateway_proto::v1::status_service_server::StatusServiceServer;
 use lance_gateway_proto::v1::table_service_server::TableServiceServer;
 use lance_gateway_proto::v1::write_service_server::WriteServiceServer;
-use lance_gateway_proto::{ERROR_DOMAIN, v1};
+use lance_gateway_proto::{ERROR_DOMAIN, STORAGE_OPTIONS_HEADER, v1};
+use prost::Message as _;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
@@ -54,6 +55,8 @@ pub struct Call {
     pub rpc: &'static str,
     /// Of the header.
     pub request_id: String,
+    /// Of the header.
+    pub storage: HashMap<String, String>,
     /// Whatever the test may want to see.
     pub detail: String,
 }
@@ -250,8 +253,10 @@ impl Service {
     /// Notes a call and takes the fault that waits for it.
     fn note<T>(&self, rpc: &'static str, request: &Request<T>, detail: impl Into<String>) -> Option<Fault> {
         let request_id = request.metadata().get("x-request-id").map(|id| id.to_str().unwrap().to_owned());
+        let storage = request.metadata().get_bin(STORAGE_OPTIONS_HEADER).map(|value| value.to_bytes().unwrap());
+        let storage = v1::StorageOptions::decode(storage.unwrap_or_default()).unwrap().options;
         let mut state = self.state();
-        state.calls.push(Call { rpc, request_id: request_id.unwrap_or_default(), detail: detail.into() });
+        state.calls.push(Call { rpc, request_id: request_id.unwrap_or_default(), storage, detail: detail.into() });
         state.faults.get_mut(rpc).and_then(VecDeque::pop_front)
     }
 

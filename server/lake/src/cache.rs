@@ -1,5 +1,6 @@
 //! Caches whose values are made once for all who ask at the same time.
 
+use std::error::Error as StdError;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,12 +24,28 @@ where
     };
     match cache.try_get_with(key.clone(), making).await {
         Ok(value) => Ok(value),
-        Err(shared) if made_here.load(Ordering::Relaxed) => Err(Arc::try_unwrap(shared)
-            .unwrap_or_else(|shared| Error::new(shared.kind(), shared.message()).with_source(shared.to_string()))),
+        Err(shared) if made_here.load(Ordering::Relaxed) => Err(Arc::try_unwrap(shared).unwrap_or_else(|shared| {
+            let error = Error::new(shared.kind(), shared.message());
+            match shared.source() {
+                Some(cause) => error.with_source(causes(cause)),
+                None => error,
+            }
+        })),
         Err(_) => {
             let value = make().await?;
             cache.insert(key, value.clone()).await;
             Ok(value)
         }
     }
+}
+
+/// An error with its causes as text, for where it has more than one owner.
+fn causes(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
 }

@@ -41,6 +41,8 @@ pub enum ErrorKind {
     ConcurrentModification,
     /// The commit may or may not have happened.
     CommitStateUnknown,
+    /// The store lets several writers create one key, so commits to it would be lost.
+    StoreNotAtomic,
     /// A bound of this process is reached; later it may fit.
     Overloaded,
     /// The store is full, or a fixed bound would be passed.

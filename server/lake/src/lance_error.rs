@@ -207,11 +207,23 @@ fn classify_store(error: &object_store::Error, missing: Missing) -> (ErrorKind, 
                 if let Some(io) = inner.downcast_ref::<io::Error>() {
                     return classify_io(io, missing);
                 }
+                if refuses_access(&inner.to_string()) {
+                    return (ErrorKind::PermissionDenied, "the store refuses access to the gateway");
+                }
                 source = inner.source();
             }
             (ErrorKind::StoreUnavailable, "the store does not answer as it should")
         }
     }
+}
+
+/// Whether this is the answer of a server to a key that it does not take. `object_store` has its own error for it where one object
+/// is asked for, and none for listings and for credentials that have run out.
+fn refuses_access(text: &str) -> bool {
+    text.strip_prefix("Server returned non-2xx status code: ").is_some_and(|answer| {
+        let tokens = ["<Code>ExpiredToken</Code>", "<Code>InvalidToken</Code>"];
+        ["401", "403"].iter().any(|code| answer.starts_with(code)) || tokens.iter().any(|code| answer.contains(code))
+    })
 }
 
 fn classify_io(error: &io::Error, missing: Missing) -> (ErrorKind, &'static str) {

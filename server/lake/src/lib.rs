@@ -6,7 +6,7 @@
 //!
 //! | Folder | Subject |
 //! |---|---|
-//! | `session` | the one Lance session with bounded caches, the stores, the commit handler |
+//! | `session` | the one Lance session with bounded caches, the stores: how they are reached, whether they are atomic |
 //! | `table` | from a [`TableId`] to a place, open handles, creating, describing, dropping |
 //! | `catalog` | namespaces and listings |
 //! | `schema` | between the schema clients see and the one Lance stores; whether a batch fits |
@@ -49,13 +49,15 @@ pub use types::*;
 use commit::CommitLocks;
 use futures::future::BoxFuture;
 use scan::RowWidths;
-use session::Stores;
+use session::{ClientOptions, Stores};
 use table::{OpenTables, Place};
 
 /// All tables of one warehouse.
 #[derive(Clone)]
 pub struct Lake {
     pub(crate) inner: Arc<Inner>,
+    /// How the caller wants the stores to be reached.
+    pub(crate) client: Option<ClientOptions>,
 }
 
 pub(crate) struct Inner {
@@ -89,6 +91,7 @@ impl Lake {
                     row_widths,
                     commit_locks,
                 }),
+                client: None,
             })
         })
     }

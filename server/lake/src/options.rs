@@ -1,6 +1,7 @@
 //! Bounds and places, as the configuration of the service gives them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::time::Duration;
 
 /// Everything the lake is told at start. Each number is a bound; there is no "unlimited".
@@ -10,8 +11,14 @@ pub struct LakeOptions {
     pub warehouse: String,
     /// Paths and URIs below these prefixes may be addressed directly.
     pub uri_prefixes: Vec<String>,
-    /// Options for the object stores, from the operator only.
-    pub storage_options: HashMap<String, String>,
+    /// Options of the object stores below a folder or URI; the longest holds.
+    pub stores: Vec<(String, StoreOptions)>,
+    /// Options of all other object stores.
+    pub storage_options: StoreOptions,
+    /// How many stores that callers bring options for are kept open; 0: callers may bring none.
+    pub client_stores: usize,
+    /// How stores are asked whether they are atomic.
+    pub probe: ProbeOptions,
     /// Bytes of Lance's index cache.
     pub index_cache_bytes: usize,
     /// Bytes of Lance's metadata cache.
@@ -28,6 +35,50 @@ pub struct LakeOptions {
     pub write: WriteOptions,
     /// Bounds of commits.
     pub commit: CommitOptions,
+}
+
+/// Options of an object store. Their values are never shown.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct StoreOptions(BTreeMap<String, String>);
+
+impl StoreOptions {
+    /// In the clear, for the store.
+    pub(crate) fn expose(&self) -> HashMap<String, String> {
+        self.0.clone().into_iter().collect()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(String, String)> for StoreOptions {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(options: I) -> Self {
+        Self(options.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for StoreOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// How a store is asked, before the first commit to it, whether it creates a key for one writer only.
+#[derive(Debug, Clone)]
+pub struct ProbeOptions {
+    /// Races for one key each.
+    pub rounds: u32,
+    /// Writers of one race.
+    pub writers: usize,
+    /// What each of them sends in every other race.
+    pub bytes: usize,
+    /// Time for all races together.
+    pub timeout: Duration,
 }
 
 /// Bounds of scans.
@@ -78,7 +129,10 @@ impl Default for LakeOptions {
         Self {
             warehouse: "./lance-warehouse".into(),
             uri_prefixes: Vec::new(),
-            storage_options: HashMap::new(),
+            stores: Vec::new(),
+            storage_options: StoreOptions::default(),
+            client_stores: 0,
+            probe: ProbeOptions::default(),
             index_cache_bytes: 256 << 20,
             metadata_cache_bytes: 128 << 20,
             open_tables: 256,
@@ -88,6 +142,12 @@ impl Default for LakeOptions {
             write: WriteOptions::default(),
             commit: CommitOptions::default(),
         }
+    }
+}
+
+impl Default for ProbeOptions {
+    fn default() -> Self {
+        Self { rounds: 4, writers: 16, bytes: 1 << 20, timeout: Duration::from_secs(30) }
     }
 }
 

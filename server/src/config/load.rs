@@ -34,7 +34,12 @@ pub fn load(flags: &Flags, environment: &BTreeMap<String, String>) -> Result<Loa
         Some(path) => Some(path.as_path()),
         None => environment.get(CONFIG_NAME).map(Path::new),
     };
-    let from_file = file.map(|path| from_file(path, &mut problems)).unwrap_or_default();
+    let mut from_file = file.map(|path| from_file(path, &mut problems)).unwrap_or_default();
+    for spec in table::all().filter(|spec| spec.secret) {
+        if let Some(Found { place, raw: Raw::Yaml(value) }) = from_file.get_mut(&spec.key()) {
+            fetch(value, place, environment, &mut problems);
+        }
+    }
     let sources = [from_flags(flags), from_env, from_file];
 
     let mut reader = Reader::new(&sources);
@@ -139,6 +144,33 @@ fn from_file(path: &Path, problems: &mut Vec<Problem>) -> Source {
         }
     }
     source
+}
+
+/// Puts the values in whose places the file only says where they are: `{env: NAME}`, `{file: PATH}`.
+fn fetch(value: &mut Yaml, place: &str, environment: &BTreeMap<String, String>, problems: &mut Vec<Problem>) {
+    let Yaml::Mapping(map) = value else { return };
+    let mut entries = map.iter();
+    let fetched = match (entries.next(), entries.next()) {
+        (Some((Yaml::String(source), Yaml::String(at))), None) => match source.as_str() {
+            "env" => {
+                environment.get(at).cloned().ok_or_else(|| format!("names {at} in the environment, which is not set"))
+            }
+            "file" => read_bounded(Path::new(at))
+                .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+                .map_err(|error| format!("names the file {at}, which cannot be read: {error}")),
+            _ => return,
+        },
+        _ => {
+            for (_, inner) in map.iter_mut() {
+                fetch(inner, place, environment, problems);
+            }
+            return;
+        }
+    };
+    *value = Yaml::String(fetched.unwrap_or_else(|message| {
+        problems.push(Problem::new(place, message));
+        String::new()
+    }));
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<String> {

@@ -19,7 +19,7 @@ pub use table::{
 };
 pub use values::{
     ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OptionValue, OtlpEndpoint, Ratio, Secret,
-    SecretMap, StorageVersion, TextList, Warehouse,
+    SecretMap, StorageVersion, StoreMap, TextList, Warehouse,
 };
 
 /// Begin of our names in the environment.

@@ -4,7 +4,7 @@
 use super::read::Reader;
 use super::values::{
     ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OtlpEndpoint, Ratio, SecretMap, StorageVersion,
-    TextList, Warehouse,
+    StoreMap, TextList, Warehouse,
 };
 
 /// One option, as people see it.
@@ -174,9 +174,27 @@ options! {
 
     /// Object stores.
     storage: StorageConfig {
-        /// Options of the object store, such as `aws_access_key_id`. Values are never shown. In the environment:
-        /// `KEY=VALUE,KEY=VALUE`, or a JSON object.
+        /// Options of the object store, such as `aws_access_key_id`; without keys, those of the environment, a web identity or
+        /// the instance are found. A value may be `{env: NAME}` or `{file: PATH}` in the file. Values are never shown. In
+        /// the environment: `KEY=VALUE,KEY=VALUE`, or a JSON object.
         options: SecretMap = "", since "0.1.0";
+        /// Options of the stores below a folder or URI, as a map of maps: `{s3://bucket-a/: {aws_access_key_id: …}}`. The longest
+        /// one that fits holds by itself; `storage.options` holds elsewhere. In the environment: a JSON object of objects.
+        stores: StoreMap = "", since "0.1.0";
+        /// Whether calls may bring storage options of their own (`s3-access-key` and the like of a Flink table) for s3:// tables that
+        /// they may address. Such a client chooses the server that the gateway connects to. Else they are PERMISSION_DENIED.
+        client_options: bool = "false", since "0.1.0";
+        /// Stores that are kept open for them.
+        client_stores: u32 = "64" in "1".."4096" of "stores", since "0.1.0";
+        /// Races by which a store is asked, before the first commit to it, whether it creates a key for one writer only.
+        /// One that does not is refused with STORE_NOT_ATOMIC. Local files need none.
+        probe_rounds: u32 = "4" in "1".."100" of "races", since "0.1.0";
+        /// Writers of one such race.
+        probe_writers: u32 = "16" in "2".."256" of "writers", since "0.1.0";
+        /// What each of them sends in every other race; a few bytes in the others.
+        probe_bytes: ByteSize = "1MiB" in "1KiB".."64MiB", since "0.1.0";
+        /// Time for all races together.
+        probe_timeout: HumanDuration = "30s" in "1s".."10m", since "0.1.0";
     }
 
     /// Caches of Lance, one each for the whole process.

@@ -31,6 +31,8 @@ fn samples(spec: &OptionSpec) -> (String, String) {
         ("table.uri-prefixes", _) => pair("/a", "/b"),
         ("table.data-storage-version", _) => pair("2.0", "2.1"),
         ("storage.options", _) => pair("k=a", "k=b"),
+        ("storage.stores", _) => pair(r#"{"s3://x/": {"k": "a"}}"#, r#"{"s3://x/": {"k": "b"}}"#),
+        ("storage.client-options", _) => pair("true", "false"),
         ("connection.unix-mode", _) => pair("0640", "0660"),
         ("log.level", _) => pair("warn", "debug"),
         ("log.format", _) => pair("json", "text"),
@@ -51,6 +53,7 @@ fn samples(spec: &OptionSpec) -> (String, String) {
 fn yaml(key: &str, value: &str) -> String {
     match key {
         "storage.options" => format!("{key}: {{k: {}}}\n", value.trim_start_matches("k=")),
+        "storage.stores" => format!("{key}: {value}\n"),
         "listen" | "table.uri-prefixes" => format!("{key}: [\"{value}\"]\n"),
         _ => format!("{key}: \"{value}\"\n"),
     }
@@ -59,7 +62,9 @@ fn yaml(key: &str, value: &str) -> String {
 /// The value that was chosen, taken from the debug output of the whole, which differs between the two samples.
 fn loaded(flags: &Flags, env: &[(&str, &str)], what: &str) -> String {
     let loaded = load(flags, &environment(env)).unwrap_or_else(|p| panic!("{what}: {p:?}"));
-    let secrets = loaded.config.storage.options.expose();
+    let storage = &loaded.config.storage;
+    let of_stores: Vec<_> = storage.stores.0.iter().flat_map(|(_, options)| options.expose()).collect();
+    let secrets: Vec<_> = storage.options.expose().chain(of_stores).collect();
     format!("{:?} {secrets:?}", loaded.config)
 }
 
@@ -167,6 +172,28 @@ fn all_problems_are_told_at_once_and_none_tells_a_secret() {
     // Rules between options are checked once each by itself is right.
     let (_file, flags) = file("http2: {stream-window: 64MiB}\ncommit.timeout: 10m\n");
     assert_eq!(problems(&flags, &[]).len(), 2);
+}
+
+#[test]
+fn a_secret_value_may_stand_in_the_environment_or_in_a_file_of_its_own() {
+    let mut key = tempfile::NamedTempFile::new().unwrap();
+    key.write_all(b"of-file\n").unwrap();
+    let at = key.path().display();
+    let (_file, flags) = file(&format!(
+        "storage.options: {{a: {{env: MY_KEY}}, b: {{file: {at}}}, c: plain}}\n\
+         storage: {{stores: {{'s3://x/': {{d: {{env: MY_KEY}}}}}}}}\n"
+    ));
+    let storage = load(&flags, &environment(&[("MY_KEY", "of-env")])).unwrap().config.storage;
+    let options: BTreeMap<_, _> = storage.options.expose().collect();
+    assert_eq!([&options["a"], &options["b"], &options["c"]], ["of-env", "of-file", "plain"]);
+    assert!(storage.stores.0["s3://x/"].expose().eq([("d".into(), "of-env".into())]));
+
+    let (_file, flags) = file("storage.options: {a: {env: MY_KEY}, b: {file: /nonexistent/key}}\n");
+    let found = problems(&flags, &[]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].ends_with("names MY_KEY in the environment, which is not set"), "{found:?}");
+    let (_file, flags) = file("storage.stores: {'s3://key:hunter2@x/': {}}\n");
+    assert!(!problems(&flags, &[])[0].contains("hunter2"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Kinds of values. Each knows how people write it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -66,6 +66,14 @@ impl OptionValue for u32 {
 
     fn measure(&self) -> Option<u128> {
         Some(u128::from(*self))
+    }
+}
+
+impl OptionValue for bool {
+    const KIND: &'static str = "true or false";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.trim().parse().map_err(|_| format!("must be {}", Self::KIND))
     }
 }
 
@@ -172,8 +180,8 @@ pub struct SecretMap(BTreeMap<String, Secret>);
 
 impl SecretMap {
     /// In the clear, for the store.
-    pub fn expose(&self) -> HashMap<String, String> {
-        self.0.iter().map(|(k, v)| (k.clone(), v.expose().to_owned())).collect()
+    pub fn expose(&self) -> impl Iterator<Item = (String, String)> {
+        self.0.iter().map(|(k, v)| (k.clone(), v.expose().to_owned()))
     }
 }
 
@@ -209,6 +217,44 @@ impl OptionValue for SecretMap {
                 .map(Self),
             Yaml::Null => Ok(Self::default()),
             _ => Err("must be a map".to_owned()),
+        }
+    }
+}
+
+/// Names of places, each with secret values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreMap(pub BTreeMap<String, SecretMap>);
+
+impl OptionValue for StoreMap {
+    const KIND: &'static str = "a map of maps";
+    const SECRET: bool = true;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        // Every JSON document is a YAML document.
+        let value = serde_yaml_ng::from_str(text).map_err(|_| "must be a JSON object of objects".to_owned())?;
+        Self::from_yaml(&value)
+    }
+
+    fn from_yaml(value: &Yaml) -> Result<Self, String> {
+        let wrong = || "must be a map of maps: folders or URIs, each with the options of its store".to_owned();
+        match value {
+            Yaml::Mapping(map) => map
+                .iter()
+                .map(|(place, options)| match (scalar(place), options) {
+                    (Some(place), Yaml::Mapping(_)) => {
+                        // As it would be said of a warehouse: no key may hide in the name.
+                        Warehouse::parse(&place)?;
+                        Ok((place, SecretMap::from_yaml(options)?))
+                    }
+                    _ => Err(wrong()),
+                })
+                .collect::<Result<_, _>>()
+                .map(Self),
+            Yaml::Null => Ok(Self::default()),
+            _ => Err(wrong()),
         }
     }
 }
@@ -501,8 +547,8 @@ mod tests {
     fn secrets_do_not_show_in_debug_output() {
         let options = SecretMap::parse("aws_secret_access_key=hunter2, region=x=y").unwrap();
         assert!(!format!("{options:?}").contains("hunter2"));
-        assert_eq!(options.expose()["region"], "x=y");
-        assert_eq!(SecretMap::parse(r#"{"a": "1,2"}"#).unwrap().expose()["a"], "1,2");
+        assert!(options.expose().any(|option| option == ("region".into(), "x=y".into())));
+        assert!(SecretMap::parse(r#"{"a": "1,2"}"#).unwrap().expose().eq([("a".into(), "1,2".into())]));
         assert!(!SecretMap::parse("hunter2").unwrap_err().contains("hunter2"));
     }
 

@@ -40,7 +40,7 @@ impl FlightApi {
     async fn plan(&self, request: v1::ScanRequest) -> Result<lake::ScanPlan, Status> {
         let depth = convert::saturating(self.gateway.config.scan.max_filter_depth);
         let spec = convert::scan_spec(request, depth)?;
-        self.gateway.lake.plan_scan(&spec).await.map_err(from_lake)
+        self.gateway.lake()?.plan_scan(&spec).await.map_err(from_lake)
     }
 }
 
@@ -163,7 +163,7 @@ impl FlightService for FlightApi {
     async fn list_flights(&self, request: Request<Criteria>) -> Answer<Self::ListFlightsStream> {
         let namespace: Arc<[String]> = listed_namespace(&request.into_inner())?.into();
         let page = convert::saturating(self.gateway.config.table.max_list);
-        let lake = self.gateway.lake.clone();
+        let lake = self.gateway.lake()?;
         let names = stream::try_unfold(Some(None), move |token: Option<Option<String>>| {
             let (lake, namespace) = (lake.clone(), Arc::clone(&namespace));
             async move {
@@ -172,7 +172,7 @@ impl FlightService for FlightApi {
                 Ok::<_, Status>(Some((stream::iter(names.into_iter().map(Ok)), next.map(Some))))
             }
         });
-        let lake = self.gateway.lake.clone();
+        let lake = self.gateway.lake()?;
         let infos = names.try_flatten().map_ok(move |parts| {
             let lake = lake.clone();
             async move {

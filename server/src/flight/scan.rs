@@ -32,7 +32,7 @@ pub(super) async fn get(gateway: Gateway, body: Body) -> Result<Pieces, Status> 
     let ticket = ticket(&gateway, body).await?;
     let spec = convert::split_spec(ticket, convert::saturating(gateway.config.scan.max_filter_depth))?;
     let permit = gateway.admission.scan()?;
-    let scan = gateway.lake.scan(&spec).await.map_err(from_lake)?;
+    let scan = gateway.lake()?.scan(&spec).await.map_err(from_lake)?;
     let encoder = Encoder::new(&scan.schema(), sizes(&gateway, &spec));
     let buffer = gateway.config.scan.send_buffer_bytes.as_usize();
     let (sender, receiver) = queue(buffer);

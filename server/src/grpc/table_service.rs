@@ -40,7 +40,7 @@ impl TableService for TableApi {
         let table = convert::table_id(r.table)?;
         let schema = convert::required(convert::schema(&r.schema)?, "schema")?;
         let options = convert::create_options(r.options.unwrap_or_default());
-        let lake = self.gateway.lake.clone();
+        let lake = self.gateway.lake()?;
         let create = async move { answer(lake.create_table(&table, schema, &options, &id, r.if_not_exists).await) };
         let (version, created) = to_its_end(&self.gateway, create).await?;
         Ok(Response::new(CreateTableResponse { version, created }))
@@ -49,7 +49,7 @@ impl TableService for TableApi {
     async fn describe_table(&self, request: Request<DescribeTableRequest>) -> Answer<DescribeTableResponse> {
         let r = request.into_inner();
         let (table, version) = (convert::table_id(r.table)?, convert::version(r.version)?);
-        let description = answer(self.gateway.lake.describe(&table, &version).await)?;
+        let description = answer(self.gateway.lake()?.describe(&table, &version).await)?;
         Ok(Response::new(convert::description(description)))
     }
 
@@ -57,7 +57,7 @@ impl TableService for TableApi {
         let r = request.into_inner();
         let namespace = convert::namespace(r.namespace)?;
         let token = Some(r.page_token.as_str()).filter(|token| !token.is_empty());
-        let page = self.gateway.lake.list_tables(&namespace, token, self.page_size(r.page_size)).await;
+        let page = self.gateway.lake()?.list_tables(&namespace, token, self.page_size(r.page_size)).await;
         let (tables, next) = answer(page)?;
         Ok(Response::new(ListTablesResponse {
             tables: tables.into_iter().map(|parts| TableName { parts }).collect(),
@@ -69,7 +69,7 @@ impl TableService for TableApi {
         let r = request.into_inner();
         let id = convert::request_id(&r.request_id)?;
         let table = convert::table_id(r.table.clone())?;
-        let (lake, answers) = (self.gateway.lake.clone(), self.answers.clone());
+        let (lake, answers) = (self.gateway.lake()?, self.answers.clone());
         let drop = async move {
             let drop = async { Ok(DropTableResponse { dropped: answer(lake.drop_table(&table, r.if_exists).await)? }) };
             answers.once(id, &r, drop).await
@@ -83,14 +83,14 @@ impl TableService for TableApi {
         let filter = convert::filter(r.filter, convert::saturating(self.gateway.config.scan.max_filter_depth))?;
         // It reads like a scan, and is bounded with them.
         let _permit = self.gateway.admission.scan()?;
-        let (num_rows, version) = answer(self.gateway.lake.count_rows(&table, &version, filter.as_ref()).await)?;
+        let (num_rows, version) = answer(self.gateway.lake()?.count_rows(&table, &version, filter.as_ref()).await)?;
         Ok(Response::new(CountRowsResponse { num_rows, version }))
     }
 
     async fn list_versions(&self, request: Request<ListVersionsRequest>) -> Answer<ListVersionsResponse> {
         let r = request.into_inner();
         let table = convert::table_id(r.table)?;
-        let versions = answer(self.gateway.lake.versions(&table, self.page_size(r.limit)).await)?;
+        let versions = answer(self.gateway.lake()?.versions(&table, self.page_size(r.limit)).await)?;
         Ok(Response::new(ListVersionsResponse { versions: versions.into_iter().map(convert::table_version).collect() }))
     }
 
@@ -98,7 +98,7 @@ impl TableService for TableApi {
         let r = request.into_inner();
         let id = convert::request_id(&r.request_id)?;
         let namespace = convert::namespace(r.namespace.clone())?;
-        let (lake, answers) = (self.gateway.lake.clone(), self.answers.clone());
+        let (lake, answers) = (self.gateway.lake()?, self.answers.clone());
         let create = async move {
             let create = async {
                 Ok(CreateNamespaceResponse {
@@ -112,7 +112,7 @@ impl TableService for TableApi {
 
     async fn list_namespaces(&self, request: Request<ListNamespacesRequest>) -> Answer<ListNamespacesResponse> {
         let parent = convert::namespace(request.into_inner().parent)?;
-        let names = answer(self.gateway.lake.list_namespaces(&parent).await)?;
+        let names = answer(self.gateway.lake()?.list_namespaces(&parent).await)?;
         Ok(Response::new(ListNamespacesResponse { names }))
     }
 
@@ -120,7 +120,7 @@ impl TableService for TableApi {
         let r = request.into_inner();
         let id = convert::request_id(&r.request_id)?;
         let namespace = convert::namespace(r.namespace.clone())?;
-        let (lake, answers) = (self.gateway.lake.clone(), self.answers.clone());
+        let (lake, answers) = (self.gateway.lake()?, self.answers.clone());
         let drop = async move {
             let drop = async {
                 Ok(DropNamespaceResponse { dropped: answer(lake.drop_namespace(&namespace, r.if_exists).await)? })

@@ -35,7 +35,7 @@ impl WriteService for WriteApi {
         let schema = convert::schema(&r.schema)?;
         let create = r.create.map(convert::create_options);
         let mode = convert::write_mode(r.mode)?;
-        let lake = self.gateway.lake.clone();
+        let lake = self.gateway.lake()?;
         let begin =
             async move { answer(lake.begin_write(&table, schema, create.as_ref(), mode, &r.run_id, &id).await) };
         let begun = to_its_end(&self.gateway, begin).await?;
@@ -50,7 +50,7 @@ impl WriteService for WriteApi {
     async fn prepare_commit(&self, request: Request<PrepareCommitRequest>) -> Answer<PrepareCommitResponse> {
         let r = request.into_inner();
         let id = convert::commit_id(r.id)?;
-        let prepared = answer(self.gateway.lake.prepare(id.clone(), &r.write, &r.staged, r.properties).await)?;
+        let prepared = answer(self.gateway.lake()?.prepare(id.clone(), &r.write, &r.staged, r.properties).await)?;
         self.gateway.metrics.commit_prepared(&id);
         Ok(Response::new(PrepareCommitResponse {
             committable: prepared.committable,
@@ -61,7 +61,7 @@ impl WriteService for WriteApi {
 
     async fn commit(&self, request: Request<CommitRequest>) -> Answer<CommitResponse> {
         let committable = request.into_inner().committable;
-        let (lake, metrics) = (self.gateway.lake.clone(), self.gateway.metrics.clone());
+        let (lake, metrics) = (self.gateway.lake()?, self.gateway.metrics.clone());
         let commit = async move {
             let result = lake.commit(&committable).await;
             if let Ok(committed) = &result {
@@ -79,7 +79,7 @@ impl WriteService for WriteApi {
     }
 
     async fn abort(&self, request: Request<AbortRequest>) -> Answer<AbortResponse> {
-        let lake = self.gateway.lake.clone();
+        let lake = self.gateway.lake()?;
         let (id, num_files) = match convert::required(request.into_inner().kind, "committable or commit")? {
             Kind::Committable(committable) => {
                 to_its_end(&self.gateway, async move { answer(lake.abort(&committable).await) }).await?
@@ -98,7 +98,7 @@ impl WriteService for WriteApi {
     async fn get_commit(&self, request: Request<GetCommitRequest>) -> Answer<GetCommitResponse> {
         let r = request.into_inner();
         let (table, id) = (convert::table_id(r.table)?, convert::commit_id(r.id)?);
-        let (state, version) = match answer(self.gateway.lake.get_commit(&table, &id).await)? {
+        let (state, version) = match answer(self.gateway.lake()?.get_commit(&table, &id).await)? {
             lake::CommitState::NotCommitted => (CommitState::Unspecified, 0),
             lake::CommitState::Committed(version) => (CommitState::Committed, version),
             lake::CommitState::Aborted => (CommitState::Aborted, 0),
@@ -108,7 +108,7 @@ impl WriteService for WriteApi {
 
     async fn list_commits(&self, request: Request<ListCommitsRequest>) -> Answer<ListCommitsResponse> {
         let table = convert::table_id(request.into_inner().table)?;
-        let commits = answer(self.gateway.lake.commits(&table).await)?;
+        let commits = answer(self.gateway.lake()?.commits(&table).await)?;
         Ok(Response::new(ListCommitsResponse {
             epochs: commits.epochs.into_iter().map(convert::commit_epoch).collect(),
             commits: commits.records.into_iter().map(convert::commit_record).collect(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use http::HeaderValue;
 use lance_gateway_proto::Reason;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument as _;
@@ -13,10 +14,14 @@ tokio::task_local! {
     static CALL: Arc<Call>;
 }
 
+/// A `StorageOptions` message, as it stands in its header. A sensitive value: its debug output tells nothing.
+pub(crate) type StorageOptions = HeaderValue;
+
 /// One call.
 #[derive(Debug)]
 pub struct Call {
     request_id: String,
+    storage_options: Option<StorageOptions>,
     /// Index in `Reason::ALL` plus one; 0: none.
     reason: AtomicU8,
     bytes_in: AtomicU64,
@@ -24,9 +29,10 @@ pub struct Call {
 }
 
 impl Call {
-    pub(crate) fn new(request_id: String) -> Arc<Self> {
+    pub(crate) fn new(request_id: String, storage_options: Option<StorageOptions>) -> Arc<Self> {
         Arc::new(Self {
             request_id,
+            storage_options,
             reason: AtomicU8::new(0),
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
@@ -36,6 +42,11 @@ impl Call {
     /// The id that client and gateway log.
     pub fn request_id(&self) -> &str {
         &self.request_id
+    }
+
+    /// How the caller wants the stores of its tables to be reached. Keys are in it.
+    pub(crate) fn storage_options(&self) -> Option<StorageOptions> {
+        self.storage_options.clone()
     }
 
     /// Why it failed, if it did.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Frame, SizeHint};
-use lance_gateway_proto::Reason;
+use lance_gateway_proto::{Reason, STORAGE_OPTIONS_HEADER};
 use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tonic::body::Body;
@@ -18,7 +18,7 @@ use tower::{Layer, Service};
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use super::context::{self, Call};
+use super::context::{self, Call, StorageOptions};
 use super::{Answer, Class, Inner, Method, Request, Response, layer, trailers};
 use crate::status;
 use crate::telemetry::Metrics;
@@ -49,7 +49,7 @@ layer!(ObserveLayer => Observe { metrics });
 impl<S: Inner> Observe<S> {
     fn answer(&mut self, request: Request) -> Answer {
         let method = Method::of(request.uri().path());
-        let call = Call::new(request_id(request.headers()));
+        let call = Call::new(request_id(request.headers()), storage_options(request.headers()));
         let span = span(method, &call, request.headers());
         let ended = Ended::new(method, Arc::clone(&call), span.clone(), Arc::clone(&self.metrics));
         let counted = Arc::clone(&call);
@@ -81,6 +81,12 @@ fn request_id(headers: &HeaderMap) -> String {
         .and_then(|value| value.to_str().ok())
         .filter(|id| (1..=MAX_REQUEST_ID_BYTES).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic()))
         .map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
+}
+
+fn storage_options(headers: &HeaderMap) -> Option<StorageOptions> {
+    let mut value = headers.get(STORAGE_OPTIONS_HEADER)?.clone();
+    value.set_sensitive(true);
+    Some(value)
 }
 
 fn span(method: Method, call: &Call, headers: &HeaderMap) -> Span {

@@ -155,7 +155,8 @@ impl Lake {
     }
 
     async fn folder(&self, namespace: &[String]) -> Result<(Arc<ObjectStore>, Path)> {
-        self.inner.stores.store(&self.inner.warehouse.namespace(namespace)?.uri()?).await
+        let place = self.inner.warehouse.namespace(namespace)?;
+        self.inner.stores.store(&place.uri()?, &*self.access(&place)?).await
     }
 
     /// The names of the folders in a folder.

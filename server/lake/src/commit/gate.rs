@@ -8,7 +8,6 @@ use lance_table::io::commit::CommitHandler;
 
 use super::ledger::{self, LedgerBounds, Size};
 use crate::error::Error;
-use crate::session::commit_handler;
 use crate::table::{EditingHandler, INCARNATION_KEY};
 use crate::types::{CommitId, CommitState};
 
@@ -56,9 +55,9 @@ impl Gate {
     }
 
     /// The commit handler that every put of this commit passes.
-    pub(super) fn handler(self: &Arc<Self>) -> Arc<dyn CommitHandler> {
+    pub(super) fn handler(self: &Arc<Self>, inner: Arc<dyn CommitHandler>) -> Arc<dyn CommitHandler> {
         let gate = self.clone();
-        Arc::new(EditingHandler::new(commit_handler(), move |manifest| gate.decide(manifest)))
+        Arc::new(EditingHandler::new(inner, move |manifest| gate.decide(manifest)))
     }
 
     /// Why the last attempt was refused, if it was refused by us.

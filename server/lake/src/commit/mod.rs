@@ -145,7 +145,7 @@ impl Lake {
         } else {
             if commit.fragments.is_empty() {
                 // An overwrite without rows whose run has replaced the table already: nothing to add, but the id is finished.
-                return self.mark_only(dataset, commit, deadline).await;
+                return self.mark_only(location, dataset, commit, deadline).await;
             }
             fit::check(&commit.schema, dataset.schema(), &commit.fragments)?;
             let mark = match commit.mode {
@@ -154,18 +154,25 @@ impl Lake {
             };
             (Operation::Append { fragments: commit.fragments.clone() }, mark)
         };
-        self.put(dataset, operation, &commit.incarnation, &commit.id, mark, Some(commit), deadline).await
+        self.put(location, dataset, operation, &commit.incarnation, &commit.id, mark, Some(commit), deadline).await
     }
 
-    async fn mark_only(&self, dataset: Arc<Dataset>, commit: &Opened, deadline: Instant) -> Result<Attempt> {
+    async fn mark_only(
+        &self,
+        location: &Location,
+        dataset: Arc<Dataset>,
+        commit: &Opened,
+        deadline: Instant,
+    ) -> Result<Attempt> {
         let mark = Mark::AppendToRun(commit.run_id.clone());
-        self.put(dataset, touch(), &commit.incarnation, &commit.id, mark, Some(commit), deadline).await
+        self.put(location, dataset, touch(), &commit.incarnation, &commit.id, mark, Some(commit), deadline).await
     }
 
     /// One attempt to put a version with a mark; with the rows and properties of `commit`, if it is one.
     #[allow(clippy::too_many_arguments)]
     async fn put(
         &self,
+        location: &Location,
         dataset: Arc<Dataset>,
         operation: Operation,
         incarnation: &str,
@@ -178,7 +185,7 @@ impl Lake {
         let properties = commit.map(|commit| commit.properties.clone()).unwrap_or_default();
         let gate = Gate::new(incarnation.to_owned(), id.clone(), mark, size, self.ledger_bounds());
         let result = CommitBuilder::new(dataset.clone())
-            .with_commit_handler(gate.handler())
+            .with_commit_handler(gate.handler(location.access.commit_handler()))
             .with_skip_auto_cleanup(true)
             .with_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))
             .execute(transaction(dataset.manifest().version, operation, id, properties))
@@ -273,7 +280,7 @@ impl Lake {
                 CommitState::Committed(version) => return Err(committed_already(id, version)),
                 CommitState::NotCommitted => {}
             }
-            match self.put(dataset, touch(), &now, id, Mark::Abort, None, deadline).await {
+            match self.put(location, dataset, touch(), &now, id, Mark::Abort, None, deadline).await {
                 Ok(Attempt::Landed { .. }) => {
                     // Landed is either our fence, or a commit that was faster.
                     match self.known(location, id).await? {
@@ -346,12 +353,12 @@ impl Lake {
     }
 
     async fn prepared(&self, location: &Location) -> Result<PreparedCommits> {
-        let (store, base) = self.inner.stores.store(&location.uri).await?;
+        let (store, base) = self.inner.stores.store(&location.uri, &location.access).await?;
         Ok(PreparedCommits::new(store, &base))
     }
 
     async fn data_files(&self, location: &Location) -> Result<DataFiles> {
-        let (store, base) = self.inner.stores.store(&location.uri).await?;
+        let (store, base) = self.inner.stores.store(&location.uri, &location.access).await?;
         Ok(DataFiles::new(store, &base))
     }
 }

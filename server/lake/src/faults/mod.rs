@@ -14,12 +14,13 @@ mod store;
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use tokio::sync::watch;
 
-pub(crate) use store::FaultyStores;
+use lance_io::object_store::WrappingObjectStore;
+use store::FaultyStores;
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 static POINTS: LazyLock<watch::Sender<BTreeMap<String, Point>>> = LazyLock::new(watch::Sender::default);
@@ -62,6 +63,12 @@ impl FromStr for Action {
 /// Lets stores that are opened from now on have fault points.
 pub fn enable() {
     ENABLED.store(true, Ordering::Relaxed);
+}
+
+/// What makes fault points of a store's requests. The same each time, since Lance shares stores that are opened alike.
+pub(crate) fn wrapper() -> Option<Arc<dyn WrappingObjectStore>> {
+    static WRAPPER: LazyLock<Arc<FaultyStores>> = LazyLock::new(|| Arc::new(FaultyStores));
+    enabled().then(|| WRAPPER.clone() as _)
 }
 
 /// Whether this process has them.

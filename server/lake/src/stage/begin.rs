@@ -43,6 +43,7 @@ impl Lake {
                 }
                 Err(e) => return Err(e),
             };
+            self.check_store(&location).await?;
             let stored_version = dataset.manifest().data_storage_format.version.to_string();
             let table_schema = Arc::new(shown_schema(dataset.schema()));
             let (wanted, lance_schema) = match (mode, schema) {

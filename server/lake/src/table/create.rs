@@ -9,6 +9,7 @@ use lance::Dataset;
 use lance::Error as LanceError;
 use lance::dataset::CommitBuilder;
 use lance::dataset::transaction::{Operation, TransactionBuilder, UpdateMap};
+use lance_table::io::commit::CommitHandler;
 use uuid::Uuid;
 
 use super::{EditingHandler, Handle, Location, known_incarnation};
@@ -16,7 +17,6 @@ use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
 use crate::schema::to_lance;
-use crate::session::commit_handler;
 use crate::types::{CreateOptions, TableId};
 
 /// Key in the table's metadata: a random id of this table, so that one that is dropped and created again is told apart.
@@ -80,7 +80,7 @@ impl Lake {
                 (REQUEST_KEY.to_owned(), request_id.to_owned()),
             ]);
             // Lance turns the creation of a table that has appeared meanwhile into an overwrite of it; this refuses that.
-            let handler = EditingHandler::new(commit_handler(), move |manifest| {
+            let handler = EditingHandler::new(location.access.commit_handler(), move |manifest| {
                 if manifest.version != 1 {
                     return Err(LanceError::prerequisite_failed("the table exists already"));
                 }
@@ -89,7 +89,7 @@ impl Lake {
             });
             let outcome = CommitBuilder::new(location.uri.as_str())
                 .with_commit_handler(Arc::new(handler))
-                .with_store_params(self.inner.stores.params())
+                .with_store_params(location.access.params())
                 .with_session(self.inner.stores.session())
                 .with_storage_format(parse_file_version(&file_version)?)
                 .use_stable_row_ids(true)
@@ -120,7 +120,7 @@ impl Lake {
             if known_incarnation(&latest).is_some() {
                 return Ok(latest);
             }
-            last = mark(latest, new_incarnation()).await.err();
+            last = mark(latest, new_incarnation(), location.access.commit_handler()).await.err();
         }
         let doing = format!("cannot mark table {}", location.shown);
         Err(match last {
@@ -155,7 +155,7 @@ pub(crate) fn parse_file_version<V: std::str::FromStr>(version: &str) -> Result<
         .map_err(|_| Error::new(ErrorKind::Unsupported, format!("data storage version '{version}' is unknown")))
 }
 
-async fn mark(dataset: Handle, incarnation: String) -> Result<Dataset, LanceError> {
+async fn mark(dataset: Handle, incarnation: String, commit: Arc<dyn CommitHandler>) -> Result<Dataset, LanceError> {
     let operation = Operation::UpdateConfig {
         config_updates: None,
         table_metadata_updates: Some(UpdateMap { update_entries: Vec::new(), replace: false }),
@@ -163,7 +163,7 @@ async fn mark(dataset: Handle, incarnation: String) -> Result<Dataset, LanceErro
         field_metadata_updates: HashMap::new(),
     };
     // Not the transaction but the handler sets the mark: it alone sees whether the predecessor has one.
-    let handler = EditingHandler::new(commit_handler(), move |manifest| {
+    let handler = EditingHandler::new(commit, move |manifest| {
         if manifest.table_metadata.contains_key(INCARNATION_KEY) {
             return Err(LanceError::prerequisite_failed("the table is marked already"));
         }

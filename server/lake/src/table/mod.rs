@@ -14,6 +14,7 @@ use lance::Dataset;
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
+use crate::session::Access;
 use crate::types::TableId;
 
 pub(crate) use create::{INCARNATION_KEY, parse_file_version};
@@ -22,12 +23,28 @@ pub(crate) use open::OpenTables;
 pub(crate) use place::{Place, check_part, excerpt, table_of_folder};
 
 /// Where a table is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Location {
     /// What Lance opens.
     pub(crate) uri: String,
     /// What clients may see: what the client sent.
     pub(crate) shown: String,
+    /// How its store is reached.
+    pub(crate) access: Arc<Access>,
+}
+
+impl Location {
+    /// The table as a text that differs where what was read must not be shared: between incarnations, and between callers that
+    /// reach it with options of their own. Lance's caches are keyed by the text of the URI, and no store looks at
+    /// the fragment.
+    pub(crate) fn marked_uri(&self, incarnation: &str) -> String {
+        match (self.access.tag(), incarnation) {
+            ("", "") => self.uri.clone(),
+            (tag, "") => format!("{}#{tag}", self.uri),
+            ("", incarnation) => format!("{}#{incarnation}", self.uri),
+            (tag, incarnation) => format!("{}#{tag}.{incarnation}", self.uri),
+        }
+    }
 }
 
 impl Lake {
@@ -36,7 +53,7 @@ impl Lake {
         match table {
             TableId::Name(parts) => {
                 let place = self.inner.warehouse.table(parts)?;
-                Ok(Location { uri: place.uri()?, shown: parts.join(".") })
+                Ok(Location { uri: place.uri()?, shown: parts.join("."), access: self.access(&place)? })
             }
             TableId::Uri(uri) => {
                 let place = Place::parse(uri)?;
@@ -45,7 +62,7 @@ impl Lake {
                 if !allowed || place.is_inside_table() {
                     return Err(place::not_allowed(uri));
                 }
-                Ok(Location { uri: place.uri()?, shown: excerpt(uri) })
+                Ok(Location { uri: place.uri()?, shown: excerpt(uri), access: self.access(&place)? })
             }
         }
     }
@@ -60,7 +77,7 @@ impl Lake {
                 Err(e) if e.kind() == ErrorKind::TableNotFound && if_exists => return Ok(false),
                 Err(e) => return Err(e),
             }
-            let (store, path) = self.inner.stores.store(&location.uri).await?;
+            let (store, path) = self.inner.stores.store(&location.uri, &location.access).await?;
             // The versions go first: from then on the table is gone for everybody, whatever happens to the rest.
             for folder in [path.clone().join("_versions"), path] {
                 match store.remove_dir_all(folder).await {

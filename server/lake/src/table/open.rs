@@ -49,7 +49,7 @@ impl Lake {
                 return Ok(kept);
             }
             let latest = Arc::new(latest);
-            self.inner.open_tables.handles.insert(location.uri.clone(), latest.clone()).await;
+            self.inner.open_tables.handles.insert(location.marked_uri(""), latest.clone()).await;
             return Ok(latest);
         }
         Err(Error::new(
@@ -114,25 +114,24 @@ impl Lake {
 
     /// Drops the kept handle of a table that is no more.
     pub(crate) async fn forget(&self, location: &Location) {
-        self.inner.open_tables.handles.invalidate(&location.uri).await;
+        self.inner.open_tables.handles.invalidate(&location.marked_uri("")).await;
     }
 
     /// The kept handle, at whatever version it is.
     async fn handle(&self, location: &Location) -> Result<Handle> {
         let handles = &self.inner.open_tables.handles;
-        kept_or_made(handles, location.uri.clone(), || self.load(location)).await
+        kept_or_made(handles, location.marked_uri(""), || self.load(location)).await
     }
 
     /// Opens a table. Lance's caches are keyed by the text of the URI and, in part, by bare version numbers, which a table that was
-    /// dropped and created again counts from 1 once more. So the incarnation becomes part of the text, as a URI fragment,
-    /// which no store looks at.
+    /// dropped and created again counts from 1 once more. So the incarnation becomes part of the text.
     async fn load(&self, location: &Location) -> Result<Handle> {
         for _ in 0..OPEN_ATTEMPTS {
-            let found = self.load_uri(&location.uri, location).await?;
+            let found = self.load_uri(&location.marked_uri(""), location).await?;
             let Some(incarnation) = known_incarnation(&found).map(str::to_owned) else {
                 return Ok(Arc::new(found));
             };
-            let named = self.load_uri(&format!("{}#{incarnation}", location.uri), location).await?;
+            let named = self.load_uri(&location.marked_uri(&incarnation), location).await?;
             if known_incarnation(&named) == Some(incarnation.as_str()) {
                 return Ok(Arc::new(named));
             }
@@ -144,7 +143,7 @@ impl Lake {
     }
 
     async fn load_uri(&self, uri: &str, location: &Location) -> Result<Dataset> {
-        self.inner.stores.dataset(uri).load().await.map_err(|e| match e {
+        self.inner.stores.dataset(uri, &location.access).load().await.map_err(|e| match e {
             LanceError::DatasetNotFound { .. } | LanceError::NotFound { .. } => {
                 table_not_found(location).with_source(e)
             }
@@ -197,7 +196,7 @@ mod tests {
                     finished.await.unwrap();
                     Err::<Handle, _>(table_not_found(&location))
                 };
-                lake.inner.open_tables.handles.try_get_with(location.uri.clone(), looks).await.map(drop)
+                lake.inner.open_tables.handles.try_get_with(location.marked_uri(""), looks).await.map(drop)
             }
         });
         begins.await.unwrap();

@@ -111,6 +111,16 @@ impl Place {
             && self.segments.starts_with(&root.segments)
     }
 
+    /// The bucket, if it is one of S3.
+    pub(crate) fn bucket(&self) -> Option<&str> {
+        (self.scheme == "s3" && !self.authority.is_empty()).then_some(self.authority.as_str())
+    }
+
+    /// Folders from the root of the store down to here.
+    pub(crate) fn depth(&self) -> usize {
+        self.segments.len()
+    }
+
     /// Whether a segment above the last is the folder of a table.
     pub(crate) fn is_inside_table(&self) -> bool {
         self.segments.iter().rev().skip(1).any(|segment| segment.ends_with(TABLE_SUFFIX))

@@ -79,14 +79,14 @@ impl Put {
         let request_id = if given.is_empty() { uuid::Uuid::new_v4().to_string() } else { given.clone() };
         let id = CommitId { epoch: request_id.clone(), seq: 1 };
         if !given.is_empty()
-            && let Some(version) = finished(&self.gateway.lake, &table, &id).await?
+            && let Some(version) = finished(&self.gateway.lake()?, &table, &id).await?
         {
             // The rows are there. They are read once more for the same answer, and written nowhere.
             let taken = self.source.count().await?;
             return Ok(v1::PutAck { version, num_rows: taken.rows, num_bytes: taken.bytes });
         }
 
-        let lake = self.gateway.lake.clone();
+        let lake = self.gateway.lake()?;
         let begin = async move {
             // One put is one run: it replaces the rows once.
             lake.begin_write(&table, Some(schema), create.as_ref(), mode, &request_id, &request_id)
@@ -116,7 +116,7 @@ impl Put {
         let batches =
             receiver.map(|batch| batch.map_err(|_| lake::Error::internal("the put ended before its rows did")));
         let max_rows = (max_rows_per_file > 0).then(|| convert::saturating(max_rows_per_file));
-        let lake = self.gateway.lake.clone();
+        let lake = self.gateway.lake()?;
         let staging = async { lake.stage(write, max_rows, batches.boxed(), progress).await.map_err(from_lake) };
         let (taken, staged) = futures::future::try_join(self.source.feed(sender), staging).await?;
         self.gateway.metrics.rows_staged(staged.num_rows);
@@ -136,7 +136,7 @@ async fn finished(lake: &Lake, table: &lake::TableId, id: &CommitId) -> Result<O
 }
 
 async fn commit(gateway: &Gateway, id: CommitId, write: Bytes, staged: Staged) -> Result<u64, Status> {
-    let (lake, metrics) = (gateway.lake.clone(), Arc::clone(&gateway.metrics));
+    let (lake, metrics) = (gateway.lake()?, Arc::clone(&gateway.metrics));
     let commit = async move {
         let result = prepare_and_commit(&lake, id, &write, staged).await;
         metrics.commit(match &result {

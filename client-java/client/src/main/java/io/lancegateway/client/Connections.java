@@ -179,6 +179,7 @@ final class Connections {
                 .offloadExecutor(resolver)
                 .usePlaintext()
                 .userAgent(USER_AGENT)
+                .intercept(new StorageOptionsHeader(options.storageOptions()))
                 // Retries keep what was sent in memory; we repeat what may be repeated ourselves.
                 .disableRetry()
                 .disableServiceConfigLookUp()

@@ -2,6 +2,7 @@ package io.lancegateway.client;
 
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Map;
 import java.util.Objects;
 
 /** Where the gateway is, and the bounds that a client keeps to. Immutable. */
@@ -23,6 +24,7 @@ public final class GatewayOptions {
     private final int flowControlWindowBytes;
     private final int sendBufferBytes;
     private final int readAheadBatches;
+    private final Map<String, String> storageOptions;
 
     private GatewayOptions(Builder builder) {
         this.uri = Objects.requireNonNull(builder.uri, "uri");
@@ -39,6 +41,7 @@ public final class GatewayOptions {
                 positive("flowControlWindowBytes", builder.flowControlWindowBytes);
         this.sendBufferBytes = positive("sendBufferBytes", builder.sendBufferBytes);
         this.readAheadBatches = positive("readAheadBatches", builder.readAheadBatches);
+        this.storageOptions = Map.copyOf(builder.storageOptions);
     }
 
     /**
@@ -100,6 +103,11 @@ public final class GatewayOptions {
         return readAheadBatches;
     }
 
+    /** Keys are among them: not for a log. */
+    public Map<String, String> storageOptions() {
+        return storageOptions;
+    }
+
     private Object[] all() {
         return new Object[] {
             uri,
@@ -114,7 +122,8 @@ public final class GatewayOptions {
             maxMessageBytes,
             flowControlWindowBytes,
             sendBufferBytes,
-            readAheadBatches
+            readAheadBatches,
+            storageOptions
         };
     }
 
@@ -159,6 +168,7 @@ public final class GatewayOptions {
         private int flowControlWindowBytes = 4 << 20;
         private int sendBufferBytes = 4 << 20;
         private int readAheadBatches = 2;
+        private Map<String, String> storageOptions = Map.of();
 
         private Builder(String uri) {
             this.uri = uri;
@@ -238,6 +248,15 @@ public final class GatewayOptions {
         /** Batches that a stream decodes ahead of its reader. Default 2. */
         public Builder readAheadBatches(int value) {
             this.readAheadBatches = value;
+            return this;
+        }
+
+        /**
+         * How the stores of the tables are reached, by options such as {@code s3-access-key}, where
+         * the gateway's own are not meant and the operator allows it. Default: as the gateway does.
+         */
+        public Builder storageOptions(Map<String, String> value) {
+            this.storageOptions = value;
             return this;
         }
 

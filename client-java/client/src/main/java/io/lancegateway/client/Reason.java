@@ -41,6 +41,8 @@ public enum Reason {
     CONCURRENT_MODIFICATION(Status.Code.ABORTED, Retry.BACKOFF),
     /** The commit may or may not have happened. */
     COMMIT_STATE_UNKNOWN(Status.Code.UNKNOWN, Retry.RESOLVE),
+    /** Commits to the store could be lost. */
+    STORE_NOT_ATOMIC(Status.Code.FAILED_PRECONDITION, Retry.NEVER),
     /** A bound of the gateway is reached; later it may fit. */
     OVERLOADED(Status.Code.RESOURCE_EXHAUSTED, Retry.BACKOFF),
     /** The store is full. */

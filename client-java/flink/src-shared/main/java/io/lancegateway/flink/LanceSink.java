@@ -33,6 +33,7 @@ public final class LanceSink {
 
         @Nullable private String path;
         @Nullable private String gatewayUri;
+        private Map<String, String> storageOptions = Map.of();
         @Nullable private RowType rowType;
         private WriteMode writeMode = WriteMode.APPEND;
         private long batchSize;
@@ -88,6 +89,15 @@ public final class LanceSink {
             return this;
         }
 
+        /**
+         * How the store of the table is reached, by options such as {@code s3-access-key}, where
+         * the operator of the gateway allows it. Default: as the gateway does.
+         */
+        public Builder storageOptions(Map<String, String> options) {
+            this.storageOptions = Map.copyOf(options);
+            return this;
+        }
+
         /** Columns of strings that a new table keeps with wide offsets. */
         public Builder largeStringColumns(Set<String> columns) {
             this.largeStringColumns = Set.copyOf(columns);
@@ -111,7 +121,7 @@ public final class LanceSink {
             Objects.requireNonNull(rowType, "rowType");
             return new TableSink(
                     new SinkSpec(
-                            new GatewayAddress(gatewayUri),
+                            new GatewayAddress(gatewayUri, storageOptions),
                             TablePath.parse(path),
                             rowType,
                             writeMode == WriteMode.OVERWRITE,

@@ -14,6 +14,7 @@ import io.lancegateway.proto.v1.VersionSelector;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import javax.annotation.Nullable;
 import org.apache.flink.api.connector.source.Source;
@@ -42,6 +43,7 @@ public final class LanceSource {
 
         @Nullable private String path;
         @Nullable private String gatewayUri;
+        private Map<String, String> storageOptions = Map.of();
         @Nullable private RowType rowType;
         @Nullable private List<String> columns;
         @Nullable private String filter;
@@ -75,6 +77,15 @@ public final class LanceSource {
         /** Of the fields of the row type those that are read; the others are null. Default: all. */
         public Builder columns(List<String> columns) {
             this.columns = List.copyOf(columns);
+            return this;
+        }
+
+        /**
+         * How the store of the table is reached, by options such as {@code s3-access-key}, where
+         * the operator of the gateway allows it. Default: as the gateway does.
+         */
+        public Builder storageOptions(Map<String, String> options) {
+            this.storageOptions = Map.copyOf(options);
             return this;
         }
 
@@ -130,7 +141,8 @@ public final class LanceSource {
                 paths.add(read ? List.of(name) : List.of());
             }
             return new ScanSource(
-                    new GatewayAddress(gatewayUri), ScanSpec.rows(request.build(), rowType, paths));
+                    new GatewayAddress(gatewayUri, storageOptions),
+                    ScanSpec.rows(request.build(), rowType, paths));
         }
     }
 }

@@ -204,14 +204,18 @@ class PlanTest {
                         + " 'index.max-level'='7', 'index.m'='16', 'index.ef-construction'='100',"
                         + " 'vector.column'='vector', 'vector.metric'='Cosine',"
                         + " 'vector.nprobes'='20', 'vector.ef'='100', 'vector.refine-factor'='2',"
-                        + " 's3-access-key'='k', 's3-secret-key'='s', 's3-region'='r',"
+                        + " 's3-access-key'='k', 's3-secret-key'='planted-secret', 's3-region'='r',"
                         + " 's3-endpoint'='http://e', 's3-virtual-hosted-style'='true',"
                         + " 's3-allow-http'='false', 'hadoop.fs.defaultFS'='hdfs://n',"
                         + " 'gateway.uri'='grpc://h:1', 'scan.parallelism'='2',"
                         + " 'sink.parallelism'='2'");
 
-        assertThat(plan("SELECT id FROM present")).contains("project=[id]");
-        assertThat(plan("INSERT INTO present SELECT * FROM t")).contains("Sink(table=");
+        assertThat(plan("SELECT id FROM present"))
+                .contains("project=[id]")
+                .doesNotContain("planted-secret");
+        assertThat(plan("INSERT INTO present SELECT * FROM t"))
+                .contains("Sink(table=")
+                .doesNotContain("planted-secret");
     }
 
     @ParameterizedTest

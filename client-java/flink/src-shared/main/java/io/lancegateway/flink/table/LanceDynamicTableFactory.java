@@ -132,7 +132,7 @@ public final class LanceDynamicTableFactory
         Optional<Set<String>> columns = options.getOptional(READ_COLUMNS).map(s -> names(s));
         columns.ifPresent(names -> checkReadColumns(names, rowType));
         return new LanceTableSource(
-                new GatewayAddress(options.getOptional(GATEWAY_URI).orElse(null)),
+                address(options),
                 request.build(),
                 rowType,
                 columns.orElse(null),
@@ -157,11 +157,10 @@ public final class LanceDynamicTableFactory
         if (memoryCap != -1) {
             positive(WRITE_MEMORY_CAP_BYTES, memoryCap);
         }
-        GatewayAddress address = new GatewayAddress(options.getOptional(GATEWAY_URI).orElse(null));
         long rowsPerFile = positive(WRITE_MAX_ROWS_PER_FILE, options.get(WRITE_MAX_ROWS_PER_FILE));
         return new LanceTableSink(
                 new SinkSpec(
-                        address,
+                        address(options),
                         TablePath.parse(options.get(PATH)),
                         rowType,
                         options.get(WRITE_MODE) == WriteMode.OVERWRITE,
@@ -172,6 +171,16 @@ public final class LanceDynamicTableFactory
                         dimensions,
                         options.getOptional(WRITE_DATA_STORAGE_VERSION).orElse("")),
                 options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null));
+    }
+
+    /** The gateway, and how it reaches the store of the table if the table says so. */
+    private static GatewayAddress address(ReadableConfig options) {
+        Map<String, String> storage = new HashMap<>();
+        for (ConfigOption<?> option : LanceOptions.STORAGE) {
+            options.getOptional(option)
+                    .ifPresent(value -> storage.put(option.key(), value.toString()));
+        }
+        return new GatewayAddress(options.getOptional(GATEWAY_URI).orElse(null), storage);
     }
 
     private ReadableConfig validated(Context context) {

@@ -1,6 +1,7 @@
 package io.lancegateway.flink.table;
 
 import io.lancegateway.flink.WriteMode;
+import java.util.List;
 import java.util.Map;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.ConfigOptions;
@@ -157,17 +158,47 @@ public final class LanceOptions {
             ConfigOptions.key("vector.refine-factor").intType().noDefaultValue();
 
     public static final ConfigOption<String> S3_ACCESS_KEY =
-            ConfigOptions.key("s3-access-key").stringType().noDefaultValue();
+            ConfigOptions.key("s3-access-key")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "Key for the store of an s3:// table, where the operator of the gateway"
+                                    + " allows storage options of clients. Default: the gateway's.");
     public static final ConfigOption<String> S3_SECRET_KEY =
-            ConfigOptions.key("s3-secret-key").stringType().noDefaultValue();
+            ConfigOptions.key("s3-secret-key")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription("The secret of 's3-access-key'.");
     public static final ConfigOption<String> S3_REGION =
-            ConfigOptions.key("s3-region").stringType().noDefaultValue();
+            ConfigOptions.key("s3-region")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription("Region of the store.");
     public static final ConfigOption<String> S3_ENDPOINT =
-            ConfigOptions.key("s3-endpoint").stringType().noDefaultValue();
+            ConfigOptions.key("s3-endpoint")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription("Where the store is, without the bucket. Default: AWS.");
     public static final ConfigOption<Boolean> S3_VIRTUAL_HOSTED_STYLE =
-            ConfigOptions.key("s3-virtual-hosted-style").booleanType().defaultValue(true);
+            ConfigOptions.key("s3-virtual-hosted-style")
+                    .booleanType()
+                    .defaultValue(true)
+                    .withDescription("Whether the bucket is a part of the host, else of the path.");
     public static final ConfigOption<Boolean> S3_ALLOW_HTTP =
-            ConfigOptions.key("s3-allow-http").booleanType().defaultValue(false);
+            ConfigOptions.key("s3-allow-http")
+                    .booleanType()
+                    .defaultValue(false)
+                    .withDescription("Whether the endpoint may be http.");
+
+    /** What goes to the gateway with each call, if it is set. */
+    static final List<ConfigOption<?>> STORAGE =
+            List.of(
+                    S3_ACCESS_KEY,
+                    S3_SECRET_KEY,
+                    S3_REGION,
+                    S3_ENDPOINT,
+                    S3_VIRTUAL_HOSTED_STYLE,
+                    S3_ALLOW_HTTP);
 
     private LanceOptions() {}
 

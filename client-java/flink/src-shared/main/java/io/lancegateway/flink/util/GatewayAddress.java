@@ -3,7 +3,9 @@ package io.lancegateway.flink.util;
 import io.lancegateway.client.GatewayClient;
 import io.lancegateway.client.GatewayOptions;
 import java.io.Serializable;
+import java.util.Map;
 import java.util.Objects;
+import java.util.TreeMap;
 import javax.annotation.Nullable;
 
 /**
@@ -19,14 +21,27 @@ public final class GatewayAddress implements Serializable {
 
     @Nullable private final String uri;
 
+    /** Keys are among them: never in a plan, a log or the state. */
+    private final TreeMap<String, String> storageOptions;
+
     public GatewayAddress(@Nullable String uri) {
+        this(uri, Map.of());
+    }
+
+    /**
+     * @param storageOptions how the store of the table is reached, if not as the gateway does
+     */
+    public GatewayAddress(@Nullable String uri, Map<String, String> storageOptions) {
         this.uri = uri;
+        this.storageOptions = new TreeMap<>(storageOptions);
     }
 
     /** Connects; to be called in the process that uses the connection. */
     public GatewayClient connect() {
         return GatewayClient.connect(
-                GatewayOptions.builder(resolve(System.getenv(ENVIRONMENT))).build());
+                GatewayOptions.builder(resolve(System.getenv(ENVIRONMENT)))
+                        .storageOptions(storageOptions)
+                        .build());
     }
 
     /**
@@ -43,11 +58,13 @@ public final class GatewayAddress implements Serializable {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof GatewayAddress && Objects.equals(uri, ((GatewayAddress) other).uri);
+        return other instanceof GatewayAddress
+                && Objects.equals(uri, ((GatewayAddress) other).uri)
+                && storageOptions.equals(((GatewayAddress) other).storageOptions);
     }
 
     @Override
     public int hashCode() {
-        return Objects.hashCode(uri);
+        return Objects.hash(uri, storageOptions);
     }
 }
