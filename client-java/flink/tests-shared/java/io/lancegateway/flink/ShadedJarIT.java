@@ -2,6 +2,7 @@ package io.lancegateway.flink;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.DataInputStream;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Path;
@@ -16,6 +17,9 @@ import org.junit.jupiter.api.Test;
 class ShadedJarIT {
 
     private static final Path JAR = Path.of(System.getProperty("shaded.jar"));
+
+    /** Version of its class files. */
+    private static final int JAVA_11 = 55;
 
     private static List<String> entries() throws Exception {
         try (JarFile jar = new JarFile(JAR.toFile())) {
@@ -44,6 +48,22 @@ class ShadedJarIT {
                                 name.startsWith("META-INF/services/io.lancegateway.")
                                         || name.startsWith("META-INF/services/org.apache.flink."));
         assertThat(entries()).noneMatch(name -> name.startsWith("META-INF/versions/"));
+    }
+
+    @Test
+    void allOfItRunsOnJava11() throws Exception {
+        try (JarFile jar = new JarFile(JAR.toFile())) {
+            for (String name : entries()) {
+                if (name.endsWith(".class")) {
+                    try (DataInputStream in =
+                            new DataInputStream(jar.getInputStream(jar.getEntry(name)))) {
+                        assertThat(in.readInt()).isEqualTo(0xcafebabe);
+                        in.readUnsignedShort();
+                        assertThat(in.readUnsignedShort()).as(name).isLessThanOrEqualTo(JAVA_11);
+                    }
+                }
+            }
+        }
     }
 
     @Test

@@ -241,13 +241,11 @@ class TypesITCase extends FlinkAndGateway {
                 env,
                 "INSERT INTO "
                         + table
-                        + " SELECT id, CASE id WHEN 2 THEN CAST(NULL AS "
-                        + type
-                        + ") WHEN 3 THEN CAST(ROW(CAST(NULL AS INT), CAST(NULL AS STRING)) AS "
-                        + type
-                        + ") ELSE CAST(ROW(id, 'v') AS "
-                        + type
-                        + ") END FROM (VALUES (1), (2), (3), (4)) AS t(id)");
+                        + String.format(
+                                " VALUES (1, CAST(ROW(1, 'v') AS %1$s)), (2, CAST(NULL AS %1$s)), (3,"
+                                        + " CAST(ROW(CAST(NULL AS INT), CAST(NULL AS STRING)) AS %1$s)),"
+                                        + " (4, CAST(ROW(4, 'v') AS %1$s))",
+                                type));
 
         assertThat(query(env, "SELECT * FROM " + table))
                 .containsExactly(
@@ -284,11 +282,11 @@ class TypesITCase extends FlinkAndGateway {
                 env,
                 "INSERT INTO "
                         + table
-                        + " SELECT id, CASE id WHEN 2 THEN CAST(NULL AS "
-                        + type
-                        + ") ELSE CAST(ROW(ARRAY[CAST(id AS FLOAT)]) AS "
-                        + type
-                        + ") END FROM (VALUES (1), (2), (3)) AS t(id)");
+                        + String.format(
+                                " VALUES (1, CAST(ROW(ARRAY[CAST(1 AS FLOAT)]) AS %1$s)),"
+                                        + " (2, CAST(NULL AS %1$s)),"
+                                        + " (3, CAST(ROW(ARRAY[CAST(3 AS FLOAT)]) AS %1$s))",
+                                type));
 
         assertThat(query(env, "SELECT * FROM " + table))
                 .containsExactly("+I[1, +I[[1.0]]]", "+I[2, null]", "+I[3, +I[[3.0]]]");

@@ -14,7 +14,8 @@ import org.apache.flink.table.types.logical.RowType;
 
 /**
  * Writes rows into a Lance table through a gateway, each once. The table is created by the first
- * row if it is absent.
+ * row if it is absent. Rows become visible at checkpoints; a job without them commits when it ends,
+ * or is stopped with a savepoint.
  *
  * <pre>{@code
  * stream.sinkTo(LanceSink.builder().path("vectors").rowType(rowType).build());

@@ -132,6 +132,22 @@ class CommitITCase extends FlinkAndGateway {
     }
 
     @Test
+    void aJobWithoutCheckpointsThatGoesOnFromASavepointLosesNothing() throws Exception {
+        JobID job = new JobID();
+        OperatorSubtaskState savepoint;
+        try (Aggregator before = new Aggregator(spec(false), job, false, null, 0)) {
+            Committable first = before.checkpoint(1, stage(5, false)).get(0);
+            savepoint = before.harness.snapshot(1, 1);
+            commit(first);
+        }
+        try (Aggregator after = new Aggregator(spec(false), job, false, savepoint, 1)) {
+            commit(after.finish(2, stage(5, false)).get(0));
+        }
+
+        assertThat(count(table)).isEqualTo(10);
+    }
+
+    @Test
     void rowsOfEndedAndOfRunningWritersMakeOneCommittable() throws Exception {
         try (Aggregator aggregator = aggregator(false)) {
             aggregator.receive(7, stage(3, false));

@@ -20,15 +20,7 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
-import org.apache.flink.api.connector.source.Boundedness;
-import org.apache.flink.api.connector.source.Source;
-import org.apache.flink.api.connector.source.SourceReader;
-import org.apache.flink.api.connector.source.SourceReaderContext;
 import org.apache.flink.api.connector.source.SplitEnumerator;
-import org.apache.flink.api.connector.source.SplitEnumeratorContext;
-import org.apache.flink.api.connector.source.util.ratelimit.RateLimitedSourceReader;
-import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
-import org.apache.flink.core.io.SimpleVersionedSerializer;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.transformations.SourceTransformation;
 import org.apache.flink.table.api.DataTypes;
@@ -88,7 +80,7 @@ class ScanITCase extends FlinkAndGateway {
         StreamExecutionEnvironment env = restarting();
         env.enableCheckpointing(50);
         env.fromSource(
-                        new Slowed(new ScanSource(address(), spec(from, 10))),
+                        new SlowSource(new ScanSource(address(), spec(from, 10)), 4),
                         WatermarkStrategy.noWatermarks(),
                         "lance",
                         InternalTypeInfo.of(ROW_TYPE))
@@ -242,52 +234,6 @@ class ScanITCase extends FlinkAndGateway {
                 AGAIN.add(id);
             }
             return row;
-        }
-    }
-
-    /** Reads a few batches, then waits for a checkpoint. */
-    private static final class Slowed implements Source<RowData, LanceSplit, ScanState> {
-
-        private static final long serialVersionUID = 1L;
-
-        private final ScanSource source;
-
-        Slowed(ScanSource source) {
-            this.source = source;
-        }
-
-        @Override
-        public Boundedness getBoundedness() {
-            return source.getBoundedness();
-        }
-
-        @Override
-        public SplitEnumerator<LanceSplit, ScanState> createEnumerator(
-                SplitEnumeratorContext<LanceSplit> context) {
-            return source.createEnumerator(context);
-        }
-
-        @Override
-        public SplitEnumerator<LanceSplit, ScanState> restoreEnumerator(
-                SplitEnumeratorContext<LanceSplit> context, ScanState state) {
-            return source.restoreEnumerator(context, state);
-        }
-
-        @Override
-        public SourceReader<RowData, LanceSplit> createReader(SourceReaderContext context) {
-            return new RateLimitedSourceReader<>(
-                    source.createReader(context),
-                    RateLimiterStrategy.perCheckpoint(8).createRateLimiter(2));
-        }
-
-        @Override
-        public SimpleVersionedSerializer<LanceSplit> getSplitSerializer() {
-            return source.getSplitSerializer();
-        }
-
-        @Override
-        public SimpleVersionedSerializer<ScanState> getEnumeratorCheckpointSerializer() {
-            return source.getEnumeratorCheckpointSerializer();
         }
     }
 }

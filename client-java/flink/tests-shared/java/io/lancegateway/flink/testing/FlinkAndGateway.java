@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.UUID;
 import org.apache.flink.api.common.RuntimeExecutionMode;
 import org.apache.flink.configuration.Configuration;
+import org.apache.flink.runtime.testutils.InMemoryReporter;
 import org.apache.flink.runtime.testutils.MiniClusterResourceConfiguration;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.EnvironmentSettings;
@@ -27,13 +28,19 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 @NeedsGateway
 public abstract class FlinkAndGateway {
 
+    private static InMemoryReporter metrics;
+
     @RegisterExtension
     static final MiniClusterExtension FLINK =
             new MiniClusterExtension(
-                    new MiniClusterResourceConfiguration.Builder()
-                            .setNumberTaskManagers(1)
-                            .setNumberSlotsPerTaskManager(4)
-                            .build());
+                    () -> {
+                        metrics = InMemoryReporter.createWithRetainedMetrics();
+                        return new MiniClusterResourceConfiguration.Builder()
+                                .setConfiguration(metrics.addToConfiguration(new Configuration()))
+                                .setNumberTaskManagers(1)
+                                .setNumberSlotsPerTaskManager(4)
+                                .build();
+                    });
 
     private static GatewayProcess gateway;
     private static GatewayClient client;
@@ -56,6 +63,11 @@ public abstract class FlinkAndGateway {
 
     protected static GatewayClient client() {
         return client;
+    }
+
+    /** Metrics of all jobs of the cluster, also of those that have ended. */
+    protected static InMemoryReporter metrics() {
+        return metrics;
     }
 
     /** A name that no other test uses. */

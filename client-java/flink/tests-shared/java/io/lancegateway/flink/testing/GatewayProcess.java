@@ -82,6 +82,19 @@ public final class GatewayProcess implements AutoCloseable {
         return GatewayClient.connect(GatewayOptions.builder(uri).build());
     }
 
+    /** Answers nothing, and keeps its connections, until it is resumed. */
+    public void pause() throws IOException, InterruptedException {
+        signal("STOP");
+    }
+
+    public void resume() throws IOException, InterruptedException {
+        signal("CONT");
+    }
+
+    private void signal(String name) throws IOException, InterruptedException {
+        new ProcessBuilder("kill", "-" + name, Long.toString(process.pid())).start().waitFor();
+    }
+
     @Override
     public void close() {
         process.destroyForcibly();

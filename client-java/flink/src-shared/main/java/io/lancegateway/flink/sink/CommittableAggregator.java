@@ -35,7 +35,7 @@ import org.slf4j.LoggerFactory;
  * number that counts within it. A replayed committable keeps its name; one made after a rewind has
  * a new one. A job without checkpoints commits once, at its end, and starts from nothing if it
  * fails before: its epoch is the same in every attempt, so that an attempt whose commit was not
- * heard of is not repeated.
+ * heard of is not repeated. One that goes on from a savepoint has committed before.
  */
 final class CommittableAggregator extends AbstractStreamOperator<CommittableMessage<Committable>>
         implements OneInputStreamOperator<
@@ -75,12 +75,14 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
         super.initializeState(context);
         staged = new ArrayList<>();
         String jobId = getRuntimeContext().getJobInfo().getJobId().toHexString();
-        boolean checkpoints = getContainingTask().getConfiguration().isCheckpointingEnabled();
+        boolean startsOver =
+                !context.isRestored()
+                        && !getContainingTask().getConfiguration().isCheckpointingEnabled();
         epoch =
-                checkpoints
-                        ? UUID.randomUUID().toString()
-                        : UUID.nameUUIDFromBytes((sinkId + jobId).getBytes(StandardCharsets.UTF_8))
-                                .toString();
+                startsOver
+                        ? UUID.nameUUIDFromBytes((sinkId + jobId).getBytes(StandardCharsets.UTF_8))
+                                .toString()
+                        : UUID.randomUUID().toString();
         state = context.getOperatorStateStore().getListState(RUN);
         run = new RunState(epoch, false);
         for (byte[] restored : state.get()) {

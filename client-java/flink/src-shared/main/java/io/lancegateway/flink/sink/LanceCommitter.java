@@ -26,6 +26,7 @@ final class LanceCommitter implements Committer<Committable> {
     private volatile long lastRows;
     private volatile long lastBytes;
     private volatile long lastMillis;
+    private volatile long lastNanos = System.nanoTime();
 
     LanceCommitter(GatewayAddress address, MetricGroup metrics) {
         this.address = address;
@@ -33,6 +34,9 @@ final class LanceCommitter implements Committer<Committable> {
         metrics.gauge("lastCommitRecords", () -> lastRows);
         metrics.gauge("lastCommitBytes", () -> lastBytes);
         metrics.gauge("lastCommitDurationMs", () -> lastMillis);
+        // Since the start, if there was none.
+        metrics.gauge(
+                "secondsSinceLastCommit", () -> (System.nanoTime() - lastNanos) / 1_000_000_000);
     }
 
     @Override
@@ -54,7 +58,8 @@ final class LanceCommitter implements Committer<Committable> {
                     String.format("cannot commit a %s: %s", committable, failed.getMessage()),
                     failed);
         }
-        lastMillis = (System.nanoTime() - start) / 1_000_000;
+        lastNanos = System.nanoTime();
+        lastMillis = (lastNanos - start) / 1_000_000;
         lastVersion = response.getVersion();
         lastRows = committable.rows();
         lastBytes = committable.sizeInBytes();

@@ -9,6 +9,7 @@ import org.apache.flink.api.connector.sink2.WriterInitContext;
 import org.apache.flink.api.connector.source.Boundedness;
 import org.apache.flink.api.dag.Transformation;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
+import org.apache.flink.metrics.groups.UnregisteredMetricsGroup;
 import org.apache.flink.streaming.api.connector.sink2.CommittableMessage;
 import org.apache.flink.streaming.api.connector.sink2.CommittableMessageTypeInfo;
 import org.apache.flink.streaming.api.connector.sink2.SupportsPreCommitTopology;
@@ -18,6 +19,8 @@ import org.apache.flink.streaming.api.operators.InputFormatOperatorFactory;
 import org.apache.flink.streaming.api.transformations.LegacySourceTransformation;
 import org.apache.flink.streaming.api.transformations.WithBoundedness;
 import org.apache.flink.table.data.RowData;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Writers in any number stage rows, one aggregator makes a committable of each checkpoint, one
@@ -30,13 +33,25 @@ public final class TableSink
 
     private static final long serialVersionUID = 1L;
 
+    private static final Logger LOG = LoggerFactory.getLogger(TableSink.class);
+
     private static final String AGGREGATOR = "Lance Committable Aggregator";
 
     private final SinkSpec spec;
+    private final boolean needsCheckpoints;
     private final String sinkId = UUID.randomUUID().toString();
 
+    /** A sink that may also wait for the savepoint that its job is stopped with. */
     public TableSink(SinkSpec spec) {
+        this(spec, false);
+    }
+
+    /**
+     * @param needsCheckpoints whether an endless job without checkpoints is refused
+     */
+    public TableSink(SinkSpec spec, boolean needsCheckpoints) {
         this.spec = spec;
+        this.needsCheckpoints = needsCheckpoints;
     }
 
     @Override
@@ -46,7 +61,10 @@ public final class TableSink
 
     @Override
     public Committer<Committable> createCommitter(CommitterInitContext context) {
-        return new LanceCommitter(spec.address(), context.metricGroup());
+        // All committables come to the first subtask: the gauges of others would mislead.
+        boolean commits = context.getTaskInfo().getIndexOfThisSubtask() == 0;
+        return new LanceCommitter(
+                spec.address(), commits ? context.metricGroup() : new UnregisteredMetricsGroup());
     }
 
     @Override
@@ -72,18 +90,23 @@ public final class TableSink
         return committables.setParallelism(1).setMaxParallelism(1).global();
     }
 
-    /** An endless job commits at checkpoints, or never. */
-    private static void checkCommits(DataStream<?> writes) {
+    /** An endless job commits at checkpoints, or when it is stopped with a savepoint. */
+    private void checkCommits(DataStream<?> writes) {
         if (writes.getExecutionEnvironment().getCheckpointConfig().isCheckpointingEnabled()) {
             return;
         }
         for (Transformation<?> step : writes.getTransformation().getTransitivePredecessors()) {
             if (isEndless(step)) {
-                throw new IllegalStateException(
+                String problem =
                         "a streaming INSERT into a Lance table commits at checkpoints, but"
                                 + " checkpointing is off and source '"
                                 + step.getName()
-                                + "' never ends: set 'execution.checkpointing.interval'");
+                                + "' never ends: set 'execution.checkpointing.interval'";
+                if (needsCheckpoints) {
+                    throw new IllegalStateException(problem);
+                }
+                LOG.warn(problem);
+                return;
             }
         }
     }

@@ -26,7 +26,7 @@ final class LanceTableSink implements DynamicTableSink, SupportsOverwrite {
 
     @Override
     public SinkRuntimeProvider getSinkRuntimeProvider(Context context) {
-        return SinkV2Provider.of(new TableSink(spec), parallelism);
+        return SinkV2Provider.of(new TableSink(spec, true), parallelism);
     }
 
     /** INSERT OVERWRITE; INSERT INTO leaves it to {@code write.mode}. */

@@ -1,0 +1,114 @@
+package io.lancegateway.flink;
+
+import static org.apache.flink.runtime.testutils.CommonTestUtils.waitUntilCondition;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.lancegateway.flink.testing.FlinkAndGateway;
+import io.lancegateway.proto.v1.TableVersion;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Collectors;
+import org.apache.flink.api.common.JobID;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
+import org.apache.flink.connector.datagen.source.DataGeneratorSource;
+import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.metrics.Counter;
+import org.apache.flink.metrics.Gauge;
+import org.apache.flink.metrics.Metric;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.table.api.DataTypes;
+import org.apache.flink.table.data.GenericRowData;
+import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.types.logical.RowType;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What a job that writes tells about itself. */
+@Timeout(180)
+class MetricsITCase extends FlinkAndGateway {
+
+    private static final RowType ROW_TYPE =
+            (RowType) DataTypes.ROW(DataTypes.FIELD("id", DataTypes.BIGINT())).getLogicalType();
+
+    @Test
+    void rowsAndCommitsAreCounted() throws Exception {
+        String table = newTable();
+        JobClient client = write(table, 60);
+        client.getJobExecutionResult().get();
+        JobID job = client.getJobID();
+
+        assertThat(sum(job, "Writer", "numRecordsSend")).isEqualTo(60);
+        // A number and whether it is null.
+        assertThat(sum(job, "Writer", "numBytesSend")).isGreaterThanOrEqualTo(60 * Long.BYTES);
+        assertThat(sum(job, "Writer", "numRecordsSendErrors")).isZero();
+        assertThat(metrics(job, "Writer", "currentSendTime"))
+                .hasSize(2)
+                .allMatch(time -> value(time) >= 0);
+        List<TableVersion> versions = versions(table);
+        long commits = versions.size() - 1;
+        assertThat(sum(job, "Committer", "totalCommittables")).isEqualTo(commits);
+        assertThat(sum(job, "Committer", "successfulCommittables")).isEqualTo(commits);
+        assertThat(sum(job, "Committer", "failedCommittables")).isZero();
+        assertThat(sum(job, "Committer", "retriedCommittables")).isZero();
+        assertThat(sum(job, "Committer", "pendingCommittables")).isZero();
+        assertThat(sum(job, "Committer", "lastCommitVersion"))
+                .isEqualTo(versions.get(versions.size() - 1).getVersion());
+    }
+
+    @Test
+    void aJobWhoseCommitsDoNotEndShowsIt() throws Exception {
+        JobClient client = write(newTable(), Long.MAX_VALUE);
+        JobID job = client.getJobID();
+        waitUntilCondition(() -> sum(job, "Committer", "successfulCommittables") > 1);
+
+        gateway().pause();
+        waitUntilCondition(
+                () ->
+                        sum(job, "Committer", "pendingCommittables") == 1
+                                && sum(job, "Committer", "secondsSinceLastCommit") >= 1);
+
+        gateway().resume();
+        waitUntilCondition(() -> sum(job, "Committer", "secondsSinceLastCommit") == 0);
+        client.cancel().get();
+    }
+
+    /** Five rows for each checkpoint. */
+    private static JobClient write(String table, long rows) throws Exception {
+        StreamExecutionEnvironment env = restarting();
+        env.enableCheckpointing(50);
+        env.fromSource(
+                        new DataGeneratorSource<>(
+                                i -> i, rows, RateLimiterStrategy.perCheckpoint(5), Types.LONG),
+                        WatermarkStrategy.noWatermarks(),
+                        "numbers")
+                .map(id -> (RowData) GenericRowData.of(id))
+                .returns(RowData.class)
+                .sinkTo(
+                        LanceSink.builder()
+                                .path(table)
+                                .gatewayUri(gateway().uri())
+                                .rowType(ROW_TYPE)
+                                .build());
+        return env.executeAsync();
+    }
+
+    /** Of all subtasks. */
+    private static long sum(JobID job, String operator, String name) {
+        return metrics(job, operator, name).stream().mapToLong(MetricsITCase::value).sum();
+    }
+
+    private static List<Metric> metrics(JobID job, String operator, String name) {
+        return metrics().findOperatorMetricGroups(job, operator).stream()
+                .map(group -> metrics().getMetricsByGroup(group).get(name))
+                .filter(Objects::nonNull)
+                .collect(Collectors.toList());
+    }
+
+    private static long value(Metric metric) {
+        return metric instanceof Counter
+                ? ((Counter) metric).getCount()
+                : ((Number) ((Gauge<?>) metric).getValue()).longValue();
+    }
+}

@@ -1,0 +1,28 @@
+package io.lancegateway.flink.source;
+
+import org.apache.flink.api.connector.source.SourceReader;
+import org.apache.flink.api.connector.source.SourceReaderContext;
+import org.apache.flink.api.connector.source.util.ratelimit.RateLimitedSourceReader;
+import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
+import org.apache.flink.table.data.RowData;
+
+/** Each reader reads a few batches, then waits for a checkpoint. */
+final class SlowSource extends WrappedSource<LanceSplit, ScanState> {
+
+    private static final long serialVersionUID = 1L;
+
+    private final int batches;
+
+    SlowSource(ScanSource source, int batches) {
+        super(source);
+        this.batches = batches;
+    }
+
+    @Override
+    public SourceReader<RowData, LanceSplit> createReader(SourceReaderContext context)
+            throws Exception {
+        return new RateLimitedSourceReader<>(
+                super.createReader(context),
+                RateLimiterStrategy.perCheckpoint(batches).createRateLimiter(1));
+    }
+}
