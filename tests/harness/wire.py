@@ -76,10 +76,23 @@ class _Storage(flight.ClientMiddleware, flight.ClientMiddlewareFactory, grpc.Una
         return continuation(details._replace(metadata=metadata), request)
 
 
+def _details(error: grpc.RpcError) -> bytes:
+    return dict(error.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
+
+
+def retry_delay(error: grpc.RpcError) -> float:
+    """Seconds after which the call may be repeated, as its google.rpc.RetryInfo says."""
+    for detail in status_pb2.Status.FromString(_details(error)).details:
+        info = error_details_pb2.RetryInfo()
+        if detail.Unpack(info):
+            return info.retry_delay.ToTimedelta().total_seconds()
+    raise AssertionError(f"an error without a retry hint: {error!r}")
+
+
 def reason(error: BaseException) -> str:
     """The reason in the google.rpc.ErrorInfo of an error that was met just now."""
     if isinstance(error, grpc.RpcError):
-        packed = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
+        packed = _details(error)
     else:
         packed, _Details.last = _Details.last, b""
     for detail in status_pb2.Status.FromString(packed).details:

@@ -346,6 +346,23 @@ async fn an_old_committable_is_refused_unless_it_is_known() {
 }
 
 #[tokio::test]
+async fn an_abort_of_an_old_committable_that_the_table_has_forgotten_deletes_nothing() {
+    let t = Table::new().await;
+    let committable = t.append(&commit_id(1), 0..10).await;
+    t.lake.commit(&committable).await.unwrap();
+    // As the ledger prunes epochs that no committable can name any more.
+    let entry = format!("lance-gateway.ledger.{}", commit_id(1).epoch);
+    t.foreign().await.update_metadata([(entry.as_str(), None)]).await.unwrap();
+    let mut strict = options(&t.dir);
+    strict.commit.max_committable_age = Duration::ZERO;
+    let strict = Lake::open(strict).await.unwrap();
+    assert_eq!(strict.get_commit(&t.id, &commit_id(1)).await.unwrap(), CommitState::NotCommitted);
+    assert_eq!(kind(strict.abort(&committable).await), ErrorKind::CommittableExpired);
+    assert_eq!(strict.get_commit(&t.id, &commit_id(1)).await.unwrap(), CommitState::NotCommitted);
+    assert_eq!(t.foreign().await.scan().try_into_batch().await.unwrap().num_rows(), 10);
+}
+
+#[tokio::test]
 async fn columns_changed_between_stage_and_commit() {
     use lance::dataset::{ColumnAlteration, NewColumnTransform};
     let t = Table::new().await;

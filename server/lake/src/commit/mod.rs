@@ -240,12 +240,13 @@ impl Lake {
         Ok(Attempt::Again(Error::new(ErrorKind::ConcurrentModification, message).with_source(error)))
     }
 
-    /// Fences the id of a committable, then deletes its files. Answers the id and how many there were.
+    /// Fences the id of a committable, then deletes its files. Answers the id and how many there were. One that is too old to be
+    /// judged is refused: it may have been committed and forgotten, and its files may be those of the table.
     pub fn abort<'a>(&'a self, committable: &'a [u8]) -> BoxFuture<'a, Result<(CommitId, u64)>> {
         Box::pin(async move {
             let opened = committable::open(committable)?;
             let location = self.locate(&opened.table)?;
-            self.fence(&location, Some(&opened.incarnation), &opened.id).await?;
+            self.fence(&location, Some(&opened), &opened.id).await?;
             let deleted = self.data_files(&location).await?.delete(&opened.fragments).await?;
             self.prepared(&location).await?.forget(&opened.id).await;
             Ok((opened.id, deleted))
@@ -263,7 +264,7 @@ impl Lake {
         })
     }
 
-    async fn fence(&self, location: &Location, of: Option<&str>, id: &CommitId) -> Result<()> {
+    async fn fence(&self, location: &Location, of: Option<&Opened>, id: &CommitId) -> Result<()> {
         let deadline = Instant::now() + self.inner.options.commit.timeout;
         let mut last = None;
         for _ in 0..self.inner.options.commit.max_attempts {
@@ -271,15 +272,18 @@ impl Lake {
                 break;
             }
             let dataset = self.open_latest(location).await?;
-            let now = incarnation(&dataset)?;
-            if of.is_some_and(|of| of != now) {
-                return Err(replaced());
+            if let Some(commit) = of {
+                check_incarnation(&dataset, commit)?;
             }
             match ledger::state(&dataset.manifest().table_metadata, id)? {
                 CommitState::Aborted => return Ok(()),
                 CommitState::Committed(version) => return Err(committed_already(id, version)),
                 CommitState::NotCommitted => {}
             }
+            if let Some(commit) = of {
+                self.check_age(commit)?;
+            }
+            let now = incarnation(&dataset)?;
             match self.put(location, dataset, touch(), &now, id, Mark::Abort, None, deadline).await {
                 Ok(Attempt::Landed { .. }) => {
                     // Landed is either our fence, or a commit that was faster.
