@@ -12,6 +12,7 @@ use tonic::metadata::MetadataMap;
 
 use crate::admission::Admission;
 use crate::config::Config;
+use crate::jobs::Jobs;
 use crate::lifecycle::Lifecycle;
 use crate::middleware::context;
 use crate::status::{from_lake, status};
@@ -30,6 +31,8 @@ pub struct Gateway {
     pub admission: Arc<Admission>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Work in the background.
+    pub jobs: Jobs,
     /// When the process began.
     pub started: Instant,
 }

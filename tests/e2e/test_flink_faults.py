@@ -246,10 +246,14 @@ def test_a_batch_job_whose_committer_fails_alone_leaves_rows_once(
     for start in range(0, 40, 10):
         inbox.drop(start, start + 10)
     inbox.declare(session, "src", watched=False)
-    gateway.fail("put.manifest", times=1_000_000)
+    gateway.hold("put.prepared")
     running = submit("INSERT INTO t SELECT * FROM src", running=False)
-    eventually(lambda: cluster.job_error(running), 90, "the failure of the committer")
-    gateway.release("put.manifest")
+    gateway.reached("put.prepared")
+    staged = gateway.warehouse / f"{name}.lance" / "data"
+    away = staged.rename(staged.with_name("away"))
+    gateway.release("put.prepared")
+    eventually(lambda: "STAGED_FILE_MISSING" in cluster.job_error(running), 90, "the failure of the committer")
+    away.rename(staged)
     cluster.wait(running)
     assert client.scan(name).sort_by("id") == numbers(0, 40)
 

@@ -14,6 +14,7 @@
 //! | `scan` | plans pinned to a version, and the batches of one split |
 //! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
 //! | `commit` | prepare, commit, abort: the ledger |
+//! | `maintain` | compaction, cleanup, and the sweep of files that nobody names |
 //! | `cache` | values that are made once for all who ask at the same time |
 //! | `faults` | where tests break things; not in a release build |
 //!
@@ -27,6 +28,7 @@ mod error;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod lance_error;
+mod maintain;
 mod options;
 mod scan;
 mod schema;
@@ -42,12 +44,14 @@ use std::sync::Arc;
 
 pub use catalog::TablePage;
 pub use error::*;
+pub use maintain::{Cleaned, CleanupSpec, Compacted, Due, Policy, Progress, ProgressSender, Swept, SweptFile};
 pub use options::*;
 pub use scan::ScanStream;
 pub use types::*;
 
 use commit::CommitLocks;
 use futures::future::BoxFuture;
+use maintain::MaintenanceLocks;
 use scan::RowWidths;
 use session::{ClientOptions, Stores};
 use table::{OpenTables, Place};
@@ -68,6 +72,7 @@ pub(crate) struct Inner {
     pub(crate) open_tables: OpenTables,
     pub(crate) row_widths: RowWidths,
     pub(crate) commit_locks: CommitLocks,
+    pub(crate) maintenance_locks: MaintenanceLocks,
 }
 
 impl Lake {
@@ -81,6 +86,7 @@ impl Lake {
             let open_tables = OpenTables::new(options.open_tables);
             let row_widths = RowWidths::new(options.open_tables);
             let commit_locks = CommitLocks::new(options.open_tables);
+            let maintenance_locks = MaintenanceLocks::new(options.open_tables);
             Ok(Self {
                 inner: Arc::new(Inner {
                     options,
@@ -90,6 +96,7 @@ impl Lake {
                     open_tables,
                     row_widths,
                     commit_locks,
+                    maintenance_locks,
                 }),
                 client: None,
             })

@@ -34,6 +34,8 @@ pub struct Metrics {
     rows_staged: Counter<u64>,
     commits: Counter<u64>,
     pending: Arc<Pending>,
+    jobs: Counter<u64>,
+    jobs_running: UpDownCounter<i64>,
     connections: UpDownCounter<i64>,
     connections_refused: Counter<u64>,
 }
@@ -70,6 +72,8 @@ impl Metrics {
             rows_staged: counter("lance_gateway.rows.staged", "rows staged by puts"),
             commits: counter("lance_gateway.commits", "commits by outcome"),
             pending: Arc::default(),
+            jobs: counter("lance_gateway.jobs", "jobs that ended, by kind and state"),
+            jobs_running: level("lance_gateway.jobs.running", "jobs that wait or run"),
             connections: level("lance_gateway.connections", "open connections"),
             connections_refused: counter("lance_gateway.connections.refused", "connections above connection.max"),
             registry,
@@ -192,6 +196,15 @@ impl Metrics {
     /// A commit that is committed, or else aborted.
     pub fn commit_finished(&self, id: &CommitId, committed: bool) {
         self.pending.finished(id, committed);
+    }
+
+    pub(crate) fn job_began(&self, kind: &'static str) {
+        self.jobs_running.add(1, &[KeyValue::new("kind", kind)]);
+    }
+
+    pub(crate) fn job_ended(&self, kind: &'static str, state: &'static str) {
+        self.jobs_running.add(-1, &[KeyValue::new("kind", kind)]);
+        self.jobs.add(1, &[KeyValue::new("kind", kind), KeyValue::new("state", state)]);
     }
 
     pub(crate) fn connection_opened(&self) {

@@ -30,6 +30,7 @@ use self::committable::Opened;
 use self::envelope::Kind;
 use self::files::DataFiles;
 use self::gate::{Gate, Mark, Refusal};
+pub(crate) use self::ledger::CLOCK_SLACK;
 use self::ledger::{LedgerBounds, Size};
 use self::prepared::PreparedCommits;
 use crate::Lake;
@@ -352,7 +353,7 @@ impl Lake {
         }
     }
 
-    async fn commit_lock(&self, location: &Location) -> Arc<Mutex<()>> {
+    pub(crate) async fn commit_lock(&self, location: &Location) -> Arc<Mutex<()>> {
         self.inner.commit_locks.get_with(location.uri.clone(), async { Arc::default() }).await
     }
 
