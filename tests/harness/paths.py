@@ -8,6 +8,10 @@ CACHE = Path(os.environ.get("GATEWAY_CACHE") or ROOT / ".cache").resolve()
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
 
 
+# The release whose cluster runs; `make matrix` tries others.
+FLINK_VERSION = os.environ.get("FLINK_VERSION") or "2.1.3"
+
+
 def built(name: str) -> Path:
     """A program that cargo built. GATEWAY_PROFILE=release takes the optimised one."""
     folder = os.environ.get("GATEWAY_PROFILE", "debug")
@@ -29,13 +33,17 @@ def lgw_binary() -> Path:
     return Path(override).resolve() if override else built("lgw")
 
 
+def minor(version: str) -> str:
+    """2.1 of 2.1.3: the releases that one connector serves."""
+    return version.rpartition(".")[0]
+
+
 def connector_jar() -> Path:
-    """The shaded jar for Flink 2.1."""
-    folder = ROOT / "client-java" / "flink" / "lance-flink-2.1" / "target"
+    """The shaded jar for the release of Flink that runs."""
+    name = f"lance-flink-{minor(FLINK_VERSION)}"
+    folder = ROOT / "client-java" / "flink" / name / "target"
     wrong = ("original-", "-sources", "-javadoc", "-tests")
-    jars = [p for p in folder.glob("lance-flink-2.1-*.jar") if not any(w in p.name for w in wrong)]
+    jars = [p for p in folder.glob(f"{name}-*.jar") if not any(w in p.name for w in wrong)]
     if len(jars) != 1:
-        raise FileNotFoundError(
-            f"one lance-flink-2.1-*.jar is expected in {folder}, found {len(jars)}: run `make build`"
-        )
+        raise FileNotFoundError(f"one {name}-*.jar is expected in {folder}, found {len(jars)}: run `make build`")
     return jars[0]

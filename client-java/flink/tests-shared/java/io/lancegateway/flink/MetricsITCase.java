@@ -23,10 +23,8 @@ import org.apache.flink.table.data.GenericRowData;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.logical.RowType;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /** What a job that writes tells about itself. */
-@Timeout(180)
 class MetricsITCase extends FlinkAndGateway {
 
     private static final RowType ROW_TYPE =

@@ -1,0 +1,1 @@
+"""Every supported Flink and Java on real clusters: see `make matrix`."""
