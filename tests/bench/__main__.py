@@ -2,13 +2,15 @@
 
 import sys
 
-from . import flink_rows, report, rows, upkeep
+from . import flink_rows, report, rows, upkeep, writers
 
 BENCHMARKS = {
     "start": rows.start,
     "first": rows.first,
     "scan": rows.scan,
     "put": rows.put,
+    "commit": writers.commit,
+    "writers": writers.memory,
     "flink": flink_rows.run,
     "upkeep": upkeep.run,
 }

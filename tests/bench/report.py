@@ -43,6 +43,12 @@ def longer(metric: str, what: str, ours: list[float], reference: list[float], go
     return Line(metric, what, o, r, o / r, f"<= {goal}", "s", {"ours": ours, "reference": reference})
 
 
+def more(metric: str, what: str, ours: list[float], reference: list[float], goal: float) -> Line:
+    """Our time beside the reference's, which it may be longer than by `goal` seconds."""
+    o, r = median(ours), median(reference)
+    return Line(metric, what, o, r, o / r, f"<= +{goal:g} s", "s", {"ours": ours, "reference": reference})
+
+
 def plain(metric: str, what: str, values: list[float], goal: str, unit: str) -> Line:
     return Line(metric, what, median(values), None, None, goal, unit, {"ours": values})
 

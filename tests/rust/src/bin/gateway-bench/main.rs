@@ -2,6 +2,7 @@
 //!
 //! Prints one JSON object: the seconds of each run of each side.
 
+mod commit;
 mod first;
 mod put;
 mod scan;
@@ -58,6 +59,8 @@ enum What {
     },
     /// Opens a table and reads its first batch.
     First { table: String },
+    /// Commits one staged row: Commit beside a commit in process; and the same commit again.
+    Commit,
 }
 
 #[tokio::main]
@@ -87,6 +90,7 @@ async fn run(args: Args) -> Result<Value> {
         }
         What::Put { file } => put::measure(&args, client, file).await,
         What::First { table } => first::measure(&args, client, table).await,
+        What::Commit => commit::measure(&args, client).await,
     }
 }
 
