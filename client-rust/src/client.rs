@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arrow_flight::flight_service_client::FlightServiceClient;
+use lance_gateway_proto::v1::job_service_client::JobServiceClient;
 use lance_gateway_proto::v1::status_service_client::StatusServiceClient;
 use lance_gateway_proto::v1::table_service_client::TableServiceClient;
 use lance_gateway_proto::v1::write_service_client::WriteServiceClient;
@@ -99,6 +100,11 @@ impl Client {
         WriteServiceClient::new(self.inner.connections.for_call())
             .max_decoding_message_size(limit)
             .max_encoding_message_size(limit)
+    }
+
+    pub(crate) fn jobs(&self) -> JobServiceClient<Channel> {
+        JobServiceClient::new(self.inner.connections.for_call())
+            .max_decoding_message_size(self.options().max_message_bytes)
     }
 
     pub(crate) fn statuses(&self) -> StatusServiceClient<Channel> {

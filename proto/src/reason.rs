@@ -92,6 +92,8 @@ reasons! {
     CommittableExpired = "COMMITTABLE_EXPIRED", FailedPrecondition, Never;
     /// The commit id was aborted.
     CommitAborted = "COMMIT_ABORTED", FailedPrecondition, Never;
+    /// The gateway knows no such job, or no longer.
+    JobNotFound = "JOB_NOT_FOUND", NotFound, Never;
     /// It contradicts what is committed already.
     CommitConflict = "COMMIT_CONFLICT", FailedPrecondition, Never;
     /// Other writers were faster, more often than the gateway retries.

@@ -15,6 +15,7 @@ pub struct Admission {
     calls: Pool,
     scans: Pool,
     puts: Pool,
+    watches: Pool,
 }
 
 /// Room for one call or stream, until it is dropped.
@@ -59,6 +60,7 @@ impl Admission {
             calls: Pool::new(config.request.max_in_flight, "calls", "request.max-in-flight"),
             scans: Pool::new(config.scan.max_streams, "scan streams", "scan.max-streams"),
             puts: Pool::new(config.write.max_streams, "put streams", "write.max-streams"),
+            watches: Pool::new(config.maintenance.max_watches, "watched jobs", "maintenance.max-watches"),
         }
     }
 
@@ -77,12 +79,18 @@ impl Admission {
         self.puts.take()
     }
 
+    /// Room for a stream that follows a job.
+    pub fn watch(&self) -> Result<Permit, Status> {
+        self.watches.take()
+    }
+
     /// Name, permits in use and size of each pool, for the metrics.
-    pub(crate) fn usage(&self) -> [(&'static str, usize, usize); 3] {
+    pub(crate) fn usage(&self) -> [(&'static str, usize, usize); 4] {
         [
             ("calls", self.calls.in_use(), self.calls.size),
             ("scans", self.scans.in_use(), self.scans.size),
             ("puts", self.puts.in_use(), self.puts.size),
+            ("watches", self.watches.in_use(), self.watches.size),
         ]
     }
 }

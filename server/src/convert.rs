@@ -1,6 +1,7 @@
 //! From messages to the words of the lake and back. Everything that a message can get wrong by itself is refused here.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use lance_gateway_proto::flight::{ipc_to_schema, schema_to_ipc};
 use lance_gateway_proto::{Reason, v1};
 use tonic::Status;
 
+use crate::jobs::check_properties;
 use crate::status::{from_flight, status};
 
 /// Parts of a table or namespace name; deeper catalogs are not heard of.
@@ -291,12 +293,44 @@ pub fn saturating<T: TryInto<usize>>(size: T) -> usize {
 }
 
 /// How a table is created.
-pub fn create_options(options: v1::CreateOptions) -> lake::CreateOptions {
-    lake::CreateOptions {
+pub fn create_options(options: v1::CreateOptions) -> Result<lake::CreateOptions> {
+    check_properties(&options.properties)?;
+    Ok(lake::CreateOptions {
         data_storage_version: Some(options.data_storage_version).filter(|v| !v.is_empty()),
         primary_key: options.primary_key,
         properties: options.properties,
+    })
+}
+
+/// The id of a job.
+pub fn job_id(id: &str) -> Result<String> {
+    uuid("the id of a job", id)
+}
+
+/// Refuses a cleanup that would remove nothing or everything, and times that are none.
+pub fn check_cleanup(cleanup: &v1::Cleanup) -> Result<()> {
+    if cleanup.older_than.is_some_and(|age| Duration::try_from(age).is_err()) {
+        return Err(invalid("cleanup.older_than must not be negative"));
     }
+    if cleanup.older_than.is_none() && cleanup.keep_versions == 0 {
+        return Err(invalid("a cleanup needs older_than, keep_versions or both"));
+    }
+    Ok(())
+}
+
+/// A cleanup that was checked.
+pub fn cleanup_spec(cleanup: &v1::Cleanup) -> lake::CleanupSpec {
+    lake::CleanupSpec {
+        older_than: cleanup.older_than.and_then(|age| Duration::try_from(age).ok()),
+        keep_versions: Some(cleanup.keep_versions).filter(|versions| *versions > 0),
+        dry_run: cleanup.dry_run,
+    }
+}
+
+/// A length of time on the wire.
+pub fn to_duration(time: Duration) -> prost_types::Duration {
+    // Beyond what the wire holds, which is 10,000 years, there is no age.
+    prost_types::Duration::try_from(time).unwrap_or_default()
 }
 
 /// What commits do to present rows. `raw` is the field of a message.

@@ -8,6 +8,7 @@ pub mod config;
 pub mod convert;
 pub mod flight;
 pub mod grpc;
+pub mod jobs;
 pub mod lifecycle;
 pub mod middleware;
 pub mod state;
@@ -15,7 +16,7 @@ pub mod status;
 pub mod telemetry;
 pub mod transport;
 
-use lance_gateway_lake::{CommitOptions, LakeOptions, ScanOptions, WriteOptions};
+use lance_gateway_lake::{CommitOptions, LakeOptions, MaintenanceOptions, ScanOptions, WriteOptions};
 
 use config::Config;
 
@@ -55,6 +56,12 @@ pub fn lake_options(config: &Config) -> LakeOptions {
             timeout: config.commit.timeout.get(),
             max_out_of_order: convert::saturating(config.commit.max_out_of_order),
             remembered_versions: convert::saturating(config.commit.remembered_versions),
+        },
+        maintenance: MaintenanceOptions {
+            threads: convert::saturating(config.maintenance.threads),
+            memory_bytes: config.maintenance.memory_bytes.bytes(),
+            max_attempts: config.maintenance.max_attempts,
+            listed_files: convert::saturating(config.maintenance.listed_files),
         },
     }
 }

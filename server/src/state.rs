@@ -7,6 +7,7 @@ use lance_gateway_lake::Lake;
 
 use crate::admission::Admission;
 use crate::config::Config;
+use crate::jobs::Jobs;
 use crate::lifecycle::Lifecycle;
 use crate::telemetry::Metrics;
 
@@ -23,6 +24,8 @@ pub struct Gateway {
     pub admission: Arc<Admission>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Work in the background.
+    pub jobs: Jobs,
     /// When the process began.
     pub started: Instant,
 }

@@ -2,7 +2,7 @@
 
 import sys
 
-from . import flink_rows, report, rows
+from . import flink_rows, report, rows, upkeep
 
 BENCHMARKS = {
     "start": rows.start,
@@ -10,6 +10,7 @@ BENCHMARKS = {
     "scan": rows.scan,
     "put": rows.put,
     "flink": flink_rows.run,
+    "upkeep": upkeep.run,
 }
 
 

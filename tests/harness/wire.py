@@ -29,11 +29,13 @@ def _generate() -> None:
 
 
 _generate()
+jobs_pb2 = importlib.import_module("lancegateway.v1.job_service_pb2")
 scan_pb2 = importlib.import_module("lancegateway.v1.scan_pb2")
 status_service_pb2 = importlib.import_module("lancegateway.v1.status_service_pb2")
 table_pb2 = importlib.import_module("lancegateway.v1.table_pb2")
 tables_pb2 = importlib.import_module("lancegateway.v1.table_service_pb2")
 write_pb2 = importlib.import_module("lancegateway.v1.write_service_pb2")
+_jobs_grpc = importlib.import_module("lancegateway.v1.job_service_pb2_grpc")
 _status_grpc = importlib.import_module("lancegateway.v1.status_service_pb2_grpc")
 _tables_grpc = importlib.import_module("lancegateway.v1.table_service_pb2_grpc")
 _write_grpc = importlib.import_module("lancegateway.v1.write_service_pb2_grpc")
@@ -90,6 +92,7 @@ class Client:
         self.channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
         self.tables = _tables_grpc.TableServiceStub(self.channel)
         self.writes = _write_grpc.WriteServiceStub(self.channel)
+        self.jobs = _jobs_grpc.JobServiceStub(self.channel)
         self.status = _status_grpc.StatusServiceStub(self.channel)
 
     def close(self) -> None:
@@ -105,9 +108,10 @@ class Client:
     def put_to(self, descriptor: flight.FlightDescriptor, rows: pa.Table, chunk: int | None = None) -> write_pb2.PutAck:
         return write_pb2.PutAck.FromString(self._do_put(descriptor, rows, chunk)[-1])
 
-    def stage(self, write: bytes, rows: pa.Table, chunk: int | None = None) -> bytes:
+    def stage(self, write: bytes, rows: pa.Table, chunk: int | None = None, max_rows_per_file: int = 0) -> bytes:
         """What was staged, opaque."""
-        staging = write_pb2.PutCommand(stage=write_pb2.StageRequest(write=write))
+        request = write_pb2.StageRequest(write=write, max_rows_per_file=max_rows_per_file)
+        staging = write_pb2.PutCommand(stage=request)
         descriptor = flight.FlightDescriptor.for_command(staging.SerializeToString())
         last = write_pb2.StageAck.FromString(self._do_put(descriptor, rows, chunk)[-1])
         assert last.done and last.num_rows == rows.num_rows == last.num_durable_rows, last
@@ -146,6 +150,24 @@ class Client:
 
     def commit(self, committable: bytes) -> write_pb2.CommitResponse:
         return self.writes.Commit(write_pb2.CommitRequest(committable=committable))
+
+    # Work in the background.
+
+    def start_job(self, name: str, **kind: object) -> jobs_pb2.Job:
+        """A job as it begins: `compaction`, `cleanup` or `sweep` with its message."""
+        request = jobs_pb2.StartJobRequest(request_id=str(uuid.uuid4()), table=table(name), **kind)
+        return self.jobs.StartJob(request).job
+
+    def end_of_job(self, job: str) -> jobs_pb2.Job:
+        """A job at its end, by watching it."""
+        *_, last = self.jobs.WatchJob(jobs_pb2.WatchJobRequest(id=job))
+        return last.job
+
+    def run_job(self, name: str, **kind: object) -> jobs_pb2.Job:
+        """A job that was started and has succeeded."""
+        job = self.end_of_job(self.start_job(name, **kind).id)
+        assert job.state == jobs_pb2.JOB_STATE_SUCCEEDED, job
+        return job
 
     # Rows out.
 

@@ -14,6 +14,7 @@
 //! | `scan` | plans pinned to a version, and the batches of one split |
 //! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
 //! | `commit` | prepare, commit, abort: the ledger |
+//! | `maintain` | compaction, cleanup, and the sweep of files that nobody names |
 //! | `cache` | values that are made once for all who ask at the same time |
 //!
 //! A table is told apart from a later one at the same place by its *incarnation*, a random id in its metadata. A table that
@@ -24,6 +25,7 @@ mod catalog;
 mod commit;
 mod error;
 mod lance_error;
+mod maintain;
 mod options;
 mod scan;
 mod schema;
@@ -39,12 +41,14 @@ use std::sync::Arc;
 
 pub use catalog::TablePage;
 pub use error::*;
+pub use maintain::{Cleaned, CleanupSpec, Compacted, Due, Policy, Progress, ProgressSender, Swept, SweptFile};
 pub use options::*;
 pub use scan::ScanStream;
 pub use types::*;
 
 use commit::CommitLocks;
 use futures::future::BoxFuture;
+use maintain::MaintenanceLocks;
 use scan::RowWidths;
 use session::Stores;
 use table::{OpenTables, Place};
@@ -63,6 +67,7 @@ pub(crate) struct Inner {
     pub(crate) open_tables: OpenTables,
     pub(crate) row_widths: RowWidths,
     pub(crate) commit_locks: CommitLocks,
+    pub(crate) maintenance_locks: MaintenanceLocks,
 }
 
 impl Lake {
@@ -76,6 +81,7 @@ impl Lake {
             let open_tables = OpenTables::new(options.open_tables);
             let row_widths = RowWidths::new(options.open_tables);
             let commit_locks = CommitLocks::new(options.open_tables);
+            let maintenance_locks = MaintenanceLocks::new(options.open_tables);
             Ok(Self {
                 inner: Arc::new(Inner {
                     options,
@@ -85,6 +91,7 @@ impl Lake {
                     open_tables,
                     row_widths,
                     commit_locks,
+                    maintenance_locks,
                 }),
             })
         })

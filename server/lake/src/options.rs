@@ -28,6 +28,8 @@ pub struct LakeOptions {
     pub write: WriteOptions,
     /// Bounds of commits.
     pub commit: CommitOptions,
+    /// Bounds of maintenance.
+    pub maintenance: MaintenanceOptions,
 }
 
 /// Bounds of scans.
@@ -73,6 +75,19 @@ pub struct CommitOptions {
     pub remembered_versions: usize,
 }
 
+/// Bounds of maintenance.
+#[derive(Debug, Clone)]
+pub struct MaintenanceOptions {
+    /// Rewrites of one compaction at once.
+    pub threads: usize,
+    /// Memory of one compaction for reading ahead.
+    pub memory_bytes: u64,
+    /// Attempts of one step of a compaction against other writers.
+    pub max_attempts: u32,
+    /// Files that the answer of a sweep names.
+    pub listed_files: usize,
+}
+
 impl Default for LakeOptions {
     fn default() -> Self {
         Self {
@@ -87,6 +102,7 @@ impl Default for LakeOptions {
             scan: ScanOptions::default(),
             write: WriteOptions::default(),
             commit: CommitOptions::default(),
+            maintenance: MaintenanceOptions::default(),
         }
     }
 }
@@ -120,5 +136,11 @@ impl Default for CommitOptions {
             max_out_of_order: 1_000,
             remembered_versions: 64,
         }
+    }
+}
+
+impl Default for MaintenanceOptions {
+    fn default() -> Self {
+        Self { threads: 1, memory_bytes: 256 << 20, max_attempts: 5, listed_files: 1_000 }
     }
 }

@@ -14,8 +14,8 @@ pub use load::{Loaded, load};
 pub use read::Problem;
 pub use table::{
     CacheConfig, CommitConfig, Config, ConnectionConfig, DrainConfig, GROUPS, GroupSpec, Http2Config, LogConfig,
-    OptionSpec, RequestConfig, RuntimeConfig, ScanConfig, StorageConfig, TableConfig, TelemetryConfig, WriteConfig,
-    all,
+    MaintenanceConfig, OptionSpec, RequestConfig, RuntimeConfig, ScanConfig, StorageConfig, TableConfig,
+    TelemetryConfig, WriteConfig, all,
 };
 pub use values::{
     ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OptionValue, OtlpEndpoint, Ratio, Secret,

@@ -241,6 +241,39 @@ options! {
         remembered_versions: u32 = "64" in "1".."10000" of "commits", since "0.1.0";
     }
 
+    /// Jobs on tables, and the policy that starts them by itself. Tables override the last four rules by properties of the
+    /// same names, see [maintenance.md](maintenance.md).
+    maintenance: MaintenanceConfig {
+        /// Threads for jobs, besides those for requests.
+        threads: u32 = "1" in "1".."64" of "threads", since "0.1.0";
+        /// Memory of one compaction for reading ahead.
+        memory_bytes: ByteSize = "256MiB" in "16MiB".."1TiB", since "0.1.0";
+        /// Jobs that work at once.
+        max_running: u32 = "2" in "1".."64" of "jobs", since "0.1.0";
+        /// Jobs that wait or work.
+        max_jobs: u32 = "100" in "1".."10000" of "jobs", since "0.1.0";
+        /// Jobs that are remembered after their end.
+        remembered_jobs: u32 = "200" in "1".."10000" of "jobs", since "0.1.0";
+        /// Streams that follow a job at once.
+        max_watches: u32 = "64" in "1".."65536" of "streams", since "0.1.0";
+        /// Attempts of one step of a compaction against other writers.
+        max_attempts: u32 = "5" in "1".."1000" of "attempts", since "0.1.0";
+        /// Files that the result of a sweep names; it counts all.
+        listed_files: u32 = "1000" in "0".."10000" of "files", since "0.1.0";
+        /// How often the policy looks at the tables of the warehouse. 0s: there is no policy.
+        interval: HumanDuration = "0s" in "0s".."30d", since "0.1.0";
+        /// Tables of one look; the next one goes on from there.
+        max_tables: u32 = "1000" in "1".."1000000" of "tables", since "0.1.0";
+        /// Compact a table once this many of its fragments can be merged. 0: never.
+        compact_fragments: u32 = "0" in "0".."1000000" of "fragments", since "0.1.0";
+        /// Clean up a table once it has more versions than this, down to this many. 0: whatever their number.
+        keep_versions: u32 = "0" in "0".."1000000" of "versions", since "0.1.0";
+        /// Clean up only versions older than this. 0s: whatever their age. If both are 0, nothing is cleaned up.
+        keep_age: HumanDuration = "0s" in "0s".."3650d", since "0.1.0";
+        /// How often a table is swept. 0s: never.
+        sweep_interval: HumanDuration = "0s" in "0s".."365d", since "0.1.0";
+    }
+
     /// Unary calls.
     request: RequestConfig {
         /// Time for one call. A shorter `grpc-timeout` of the client holds, a longer one is capped.

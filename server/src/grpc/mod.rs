@@ -1,10 +1,12 @@
 //! The unary services, one file each: convert, call the lake, convert.
 
 mod answers;
+mod job_service;
 mod status_service;
 mod table_service;
 mod write_service;
 
+use lance_gateway_proto::v1::job_service_server::JobServiceServer;
 use lance_gateway_proto::v1::status_service_server::StatusServiceServer;
 use lance_gateway_proto::v1::table_service_server::TableServiceServer;
 use lance_gateway_proto::v1::write_service_server::WriteServiceServer;
@@ -14,6 +16,7 @@ use crate::middleware::context;
 use crate::state::Gateway;
 use crate::status;
 
+use job_service::JobApi;
 use status_service::StatusApi;
 use table_service::TableApi;
 use write_service::WriteApi;
@@ -28,6 +31,11 @@ pub fn tables(gateway: &Gateway) -> TableServiceServer<TableApi> {
 /// `WriteService`.
 pub fn writes(gateway: &Gateway) -> WriteServiceServer<WriteApi> {
     WriteServiceServer::new(WriteApi::new(gateway.clone())).max_decoding_message_size(max_message(gateway))
+}
+
+/// `JobService`.
+pub fn jobs(gateway: &Gateway) -> JobServiceServer<JobApi> {
+    JobServiceServer::new(JobApi::new(gateway.clone())).max_decoding_message_size(max_message(gateway))
 }
 
 /// `StatusService`.

@@ -39,7 +39,7 @@ impl TableService for TableApi {
         let id = convert::request_id(&r.request_id)?;
         let table = convert::table_id(r.table)?;
         let schema = convert::required(convert::schema(&r.schema)?, "schema")?;
-        let options = convert::create_options(r.options.unwrap_or_default());
+        let options = convert::create_options(r.options.unwrap_or_default())?;
         let lake = self.gateway.lake.clone();
         let create = async move { answer(lake.create_table(&table, schema, &options, &id, r.if_not_exists).await) };
         let (version, created) = to_its_end(&self.gateway, create).await?;

@@ -33,7 +33,7 @@ impl WriteService for WriteApi {
         let id = convert::request_id(&r.request_id)?;
         let table = convert::table_id(r.table)?;
         let schema = convert::schema(&r.schema)?;
-        let create = r.create.map(convert::create_options);
+        let create = r.create.map(convert::create_options).transpose()?;
         let mode = convert::write_mode(r.mode)?;
         let lake = self.gateway.lake.clone();
         let begin =

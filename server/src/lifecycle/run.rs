@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::{Lifecycle, State};
 use crate::admission::Admission;
 use crate::config::{Config, Loaded};
+use crate::jobs::Jobs;
 use crate::state::Gateway;
 use crate::telemetry::{Metrics, Telemetry};
 use crate::transport::{self, ListenError, Listener};
@@ -37,6 +38,8 @@ enum Error {
     Admin(std::net::SocketAddr, std::io::Error),
     #[error(transparent)]
     Serve(#[from] transport::ServeError),
+    #[error("cannot start threads for jobs: {0}")]
+    Jobs(std::io::Error),
     #[error("cannot receive signals: {0}")]
     Signals(std::io::Error),
     #[error("cannot write to standard output: {0}")]
@@ -120,12 +123,15 @@ async fn life(started: Instant, config: Arc<Config>, metrics: Arc<Metrics>) -> R
         // Nothing was begun yet.
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
+    let jobs = Jobs::new(lake.clone(), &config.maintenance, Arc::clone(&lifecycle), Arc::clone(&metrics))
+        .map_err(Error::Jobs)?;
     let gateway = Gateway {
         lake,
         config: Arc::clone(&config),
         lifecycle: Arc::clone(&lifecycle),
         admission,
         metrics: Arc::clone(&metrics),
+        jobs,
         started,
     };
     let routes = transport::routes(&gateway)?;

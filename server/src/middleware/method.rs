@@ -31,6 +31,7 @@ pub struct Method {
 const FLIGHT: &str = "arrow.flight.protocol.FlightService";
 const TABLE: &str = "lancegateway.v1.TableService";
 const WRITE: &str = "lancegateway.v1.WriteService";
+const JOB: &str = "lancegateway.v1.JobService";
 const STATUS: &str = "lancegateway.v1.StatusService";
 const HEALTH: &str = "grpc.health.v1.Health";
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
@@ -67,6 +68,11 @@ const METHODS: &[Method] = &[
     method(TABLE, "CreateNamespace", Class::Change),
     method(TABLE, "ListNamespaces", Class::Read),
     method(TABLE, "DropNamespace", Class::Change),
+    method(JOB, "StartJob", Class::Change),
+    method(JOB, "GetJob", Class::Read),
+    method(JOB, "WatchJob", Class::Stream),
+    method(JOB, "ListJobs", Class::Read),
+    method(JOB, "CancelJob", Class::Change),
     method(STATUS, "GetStatus", Class::Open),
     method(HEALTH, "Check", Class::Open),
     method(HEALTH, "Watch", Class::Open),

@@ -31,6 +31,8 @@ pub struct Metrics {
     rows_scanned: Counter<u64>,
     rows_staged: Counter<u64>,
     commits: Counter<u64>,
+    jobs: Counter<u64>,
+    jobs_running: UpDownCounter<i64>,
     connections: UpDownCounter<i64>,
     connections_refused: Counter<u64>,
 }
@@ -66,6 +68,8 @@ impl Metrics {
             rows_scanned: counter("lance_gateway.rows.scanned", "rows sent by scans"),
             rows_staged: counter("lance_gateway.rows.staged", "rows staged by puts"),
             commits: counter("lance_gateway.commits", "commits by outcome"),
+            jobs: counter("lance_gateway.jobs", "jobs that ended, by kind and state"),
+            jobs_running: level("lance_gateway.jobs.running", "jobs that wait or run"),
             connections: level("lance_gateway.connections", "open connections"),
             connections_refused: counter("lance_gateway.connections.refused", "connections above connection.max"),
             registry,
@@ -160,6 +164,15 @@ impl Metrics {
             CommitOutcome::Failed(reason) => reason.name(),
         };
         self.commits.add(1, &[KeyValue::new("outcome", outcome)]);
+    }
+
+    pub(crate) fn job_began(&self, kind: &'static str) {
+        self.jobs_running.add(1, &[KeyValue::new("kind", kind)]);
+    }
+
+    pub(crate) fn job_ended(&self, kind: &'static str, state: &'static str) {
+        self.jobs_running.add(-1, &[KeyValue::new("kind", kind)]);
+        self.jobs.add(1, &[KeyValue::new("kind", kind), KeyValue::new("state", state)]);
     }
 
     pub(crate) fn connection_opened(&self) {

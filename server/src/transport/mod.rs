@@ -40,6 +40,7 @@ pub fn routes(gateway: &Gateway) -> Result<Routes, ServeError> {
         .add_service(grpc::statuses(gateway))
         .add_service(grpc::tables(gateway))
         .add_service(grpc::writes(gateway))
+        .add_service(grpc::jobs(gateway))
         .add_service(crate::flight::service(gateway))
         .prepare())
 }

@@ -138,6 +138,34 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<CommitAction>,
     },
+    /// Merge small fragments of a table into large ones.
+    Compact { table: String },
+    /// Remove old versions of a table. The latest, and those with a tag or a branch, stay.
+    #[command(group(ArgGroup::new("which").required(true).multiple(true).args(["older_than", "keep"])))]
+    Cleanup {
+        table: String,
+        /// Remove only versions older than this, for example 14d.
+        #[arg(long, value_name = "AGE", value_parser = parse_age)]
+        older_than: Option<Duration>,
+        /// Keep the newest N versions in any case.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        keep: Option<u64>,
+        /// Only tell what would go.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Delete files of a table that no version names and that are too old to be committed any more.
+    Sweep {
+        table: String,
+        /// Only list them.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Jobs of the gateway.
+    Jobs {
+        #[command(subcommand)]
+        action: Option<JobAction>,
+    },
     /// Print the completions of a shell.
     Completions { shell: Shell },
 }
@@ -156,6 +184,19 @@ pub enum CommitAction {
         /// EPOCH:SEQ
         id: CommitId,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum JobAction {
+    /// All jobs that the gateway remembers, newest first.
+    List {
+        /// Only those of this table.
+        table: Option<String>,
+    },
+    /// Show a job until it ends.
+    Watch { id: String },
+    /// Stop a job.
+    Cancel { id: String },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -214,6 +255,10 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn parse_age(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|e| format!("{e}; use 14d, 36h or 0s"))
+}
+
 fn parse_time(text: &str) -> Result<DateTime<Utc>, String> {
     arrow_cast::parse::string_to_datetime(&Utc, text).map_err(|_| {
         format!("{text:?} is no time; use 2026-01-31, '2026-01-31 12:00:00' (UTC) or 2026-01-31T12:00:00+02:00")
@@ -246,6 +291,15 @@ mod tests {
         assert_eq!(parse_timeout("30").unwrap(), parse_timeout("30s").unwrap());
         assert_eq!(parse_timeout("2m").unwrap(), Duration::from_secs(120));
         assert!(parse_timeout("0").is_err() && parse_timeout("soon").is_err());
+    }
+
+    #[test]
+    fn a_cleanup_says_what_it_keeps() {
+        assert!(Args::try_parse_from(["lgw", "cleanup", "t"]).is_err());
+        assert!(Args::try_parse_from(["lgw", "cleanup", "t", "--keep", "0"]).is_err());
+        let args = Args::try_parse_from(["lgw", "cleanup", "t", "--older-than", "14d", "--keep", "3"]).unwrap();
+        let Command::Cleanup { older_than, keep, .. } = args.command else { panic!("not cleanup") };
+        assert_eq!((older_than, keep), (Some(Duration::from_secs(14 * 86_400)), Some(3)));
     }
 
     #[test]

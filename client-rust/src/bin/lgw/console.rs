@@ -124,10 +124,15 @@ impl Console {
         if self.quiet || !io::stderr().is_terminal() {
             return Ok(ProgressBar::hidden());
         }
-        let style = ProgressStyle::with_template(template).map_err(|e| Failure::local(e.to_string()))?;
+        let style = self.progress_style(template)?;
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr()).with_style(style);
         bar.enable_steady_tick(Duration::from_millis(200));
         Ok(bar)
+    }
+
+    /// How a bar looks.
+    pub fn progress_style(&self, template: &str) -> Result<ProgressStyle> {
+        ProgressStyle::with_template(template).map_err(|e| Failure::local(e.to_string()))
     }
 
     /// Asks a person, who must say yes.

@@ -16,7 +16,7 @@ const ENTRY: &str = "lance-gateway.ledger.";
 const RUN: &str = "lance-gateway.run.";
 
 /// Entries outlive the longest allowed age of a committable by this, so that clocks may differ.
-const CLOCK_SLACK: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const CLOCK_SLACK: Duration = Duration::from_secs(24 * 3600);
 
 /// What one epoch has finished. A seq is finished if it was committed or aborted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -29,6 +29,7 @@ use self::committable::Opened;
 use self::envelope::Kind;
 use self::files::DataFiles;
 use self::gate::{Gate, Mark, Refusal};
+pub(crate) use self::ledger::CLOCK_SLACK;
 use self::ledger::LedgerBounds;
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
@@ -316,7 +317,7 @@ impl Lake {
         }
     }
 
-    async fn commit_lock(&self, location: &Location) -> Arc<Mutex<()>> {
+    pub(crate) async fn commit_lock(&self, location: &Location) -> Arc<Mutex<()>> {
         self.inner.commit_locks.get_with(location.uri.clone(), async { Arc::default() }).await
     }
 

@@ -55,6 +55,8 @@ impl Lake {
     ) -> BoxFuture<'a, Result<Staged>> {
         Box::pin(async move {
             let handle: WriteHandle = envelope::open(Kind::WriteHandle, write)?;
+            // Before any file: the sweep relies on a committable being at least as old as each of its files.
+            let created_at_ms = Utc::now().timestamp_millis();
             let location = self.locate(&table_of(&handle))?;
             let dataset = self.open_latest(&location).await?;
             check_incarnation(&dataset, &handle, &location.shown)?;
@@ -103,7 +105,7 @@ impl Lake {
             let written =
                 writer.await.map_err(|e| Error::internal("the writer of data files broke off").with_source(e))?;
             fed?;
-            seal(&handle, written.map_err(|e| write_error(e, &location.shown))?)
+            seal(&handle, created_at_ms, written.map_err(|e| write_error(e, &location.shown))?)
         })
     }
 
@@ -193,7 +195,7 @@ async fn write_files(
     }
 }
 
-fn seal(handle: &WriteHandle, fragments: Vec<Fragment>) -> Result<Staged> {
+fn seal(handle: &WriteHandle, created_at_ms: i64, fragments: Vec<Fragment>) -> Result<Staged> {
     let num_rows = fragments.iter().map(|fragment| fragment.physical_rows.unwrap_or_default() as u64).sum();
     let files = fragments.iter().flat_map(|fragment| &fragment.files);
     let num_bytes = files.filter_map(|file| file.file_size_bytes.get()).map(u64::from).sum();
@@ -204,7 +206,7 @@ fn seal(handle: &WriteHandle, fragments: Vec<Fragment>) -> Result<Staged> {
         fragments: fragments.iter().map(|fragment| pb::DataFragment::from(fragment).encode_to_vec().into()).collect(),
         num_rows,
         num_bytes,
-        created_at_ms: Utc::now().timestamp_millis(),
+        created_at_ms,
         schema_fingerprint: handle.schema_fingerprint,
         fields: handle.fields.clone(),
     };

@@ -74,7 +74,7 @@ impl Put {
     async fn put(&mut self, request: v1::PutRequest, schema: SchemaRef) -> Result<v1::PutAck, Status> {
         let table = convert::table_id(request.table)?;
         let mode = convert::write_mode(request.mode)?;
-        let create = request.create.map(convert::create_options);
+        let create = request.create.map(convert::create_options).transpose()?;
         let given = convert::request_id(&request.request_id)?;
         let request_id = if given.is_empty() { uuid::Uuid::new_v4().to_string() } else { given.clone() };
         let id = CommitId { epoch: request_id.clone(), seq: 1 };

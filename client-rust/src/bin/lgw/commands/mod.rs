@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod commits;
+mod jobs;
 mod put;
 mod scan;
 mod status;
@@ -10,7 +11,7 @@ use std::fs;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::CommandFactory;
-use lance_gateway_client::{Client, ClientOptions, TlsOptions};
+use lance_gateway_client::{Cleanup, Client, ClientOptions, JobKind, TlsOptions};
 
 use crate::args::{Args, Command, Global};
 use crate::console::Console;
@@ -57,6 +58,15 @@ pub async fn run(args: &Args, console: &Console) -> Result<()> {
         Command::Commits { table, action } => {
             commits::run(&connect(global).await?, table, action.as_ref(), console).await
         }
+        Command::Compact { table } => jobs::run(&connect(global).await?, table, &JobKind::Compaction, console).await,
+        Command::Cleanup { table, older_than, keep, dry_run } => {
+            let cleanup = Cleanup { older_than: *older_than, keep_versions: *keep, dry_run: *dry_run };
+            jobs::run(&connect(global).await?, table, &JobKind::Cleanup(cleanup), console).await
+        }
+        Command::Sweep { table, dry_run } => {
+            jobs::run(&connect(global).await?, table, &JobKind::Sweep { dry_run: *dry_run }, console).await
+        }
+        Command::Jobs { action } => jobs::jobs(&connect(global).await?, action.as_ref(), console).await,
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Args::command(), "lgw", &mut console.results());
             Ok(())

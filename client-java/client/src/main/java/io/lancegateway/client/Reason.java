@@ -35,6 +35,8 @@ public enum Reason {
     COMMITTABLE_EXPIRED(Status.Code.FAILED_PRECONDITION, Retry.NEVER),
     /** The commit id was aborted. */
     COMMIT_ABORTED(Status.Code.FAILED_PRECONDITION, Retry.NEVER),
+    /** The gateway knows no such job, or no longer. */
+    JOB_NOT_FOUND(Status.Code.NOT_FOUND, Retry.NEVER),
     /** It contradicts what is committed already. */
     COMMIT_CONFLICT(Status.Code.FAILED_PRECONDITION, Retry.NEVER),
     /** Other writers were faster, more often than the gateway retries. */

@@ -1,0 +1,197 @@
+//! Compaction: small fragments become large ones.
+//!
+//! Planned, done and committed by Lance, in steps, so that a conflict, a cancellation or a kill costs one step at most. Rows stay
+//! what they are: if another writer changes rows of a fragment meanwhile, Lance refuses the step, and it is planned anew.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::BoxFuture;
+use futures::{StreamExt, TryStreamExt, stream};
+use lance::Dataset;
+use lance::Error as LanceError;
+use lance::dataset::index::DatasetIndexRemapperOptions;
+use lance::dataset::optimize::{CompactionOptions, CompactionTask, RewriteResult, commit_compaction, plan_compaction};
+use lance_io::object_store::WrappingObjectStore;
+
+use super::guard::DeletesNothing;
+use super::{Compacted, Progress, ProgressSender};
+use crate::Lake;
+use crate::error::{Error, ErrorKind, Result};
+use crate::lance_error::{Missing, from_lance};
+use crate::session::commit_handler;
+use crate::table::{EditingHandler, INCARNATION_KEY, Location, incarnation};
+use crate::types::TableId;
+
+/// Bytes of source files that one step rewrites, about.
+const STEP_BYTES: u64 = 4 << 30;
+/// Source fragments of one step, about.
+const STEP_FRAGMENTS: usize = 10_000;
+/// On the versions, for those who read the history.
+const PROPERTY: (&str, &str) = ("lance-gateway.maintenance", "compaction");
+
+/// What became of one step.
+enum Step {
+    /// So much was replaced.
+    Done { removed: u64, added: u64, version: u64 },
+    /// Nothing is left to do.
+    Nothing,
+}
+
+impl Lake {
+    /// Merges the small fragments that there are when it begins, and takes deleted rows out of files. Stopped at any point it
+    /// leaves whole steps, and files that the sweep takes.
+    pub fn compact<'a>(&'a self, table: &'a TableId, progress: &'a ProgressSender) -> BoxFuture<'a, Result<Compacted>> {
+        Box::pin(async move {
+            let location = self.locate(table)?;
+            let max_attempts = self.inner.options.maintenance.max_attempts;
+            let mut compacted = Compacted::default();
+            let mut total = None;
+            let mut failures = 0;
+            loop {
+                match self.compact_step(&location, &compacted, &mut total, progress).await {
+                    Ok(Step::Nothing) => return Ok(compacted),
+                    Ok(Step::Done { removed, added, version }) => {
+                        failures = 0;
+                        compacted.fragments_removed += removed;
+                        compacted.fragments_added += added;
+                        compacted.version = version;
+                        // Fragments that others append meanwhile are for the next time, or this one might never end.
+                        if total.is_some_and(|total| compacted.fragments_removed >= total) {
+                            return Ok(compacted);
+                        }
+                    }
+                    Err(error) => {
+                        failures += 1;
+                        if !may_pass(error.kind()) || failures >= max_attempts {
+                            return Err(error);
+                        }
+                        tracing::debug!(error = %error, failures, "a step of a compaction is planned anew");
+                    }
+                }
+            }
+        })
+    }
+
+    async fn compact_step(
+        &self,
+        location: &Location,
+        so_far: &Compacted,
+        total: &mut Option<u64>,
+        progress: &ProgressSender,
+    ) -> Result<Step> {
+        let doing = format!("cannot compact table {}", location.shown);
+        let lance = |e| from_lance(e, &doing, Missing::Version);
+        let done = so_far.fragments_removed;
+        progress.send_replace(Progress { stage: "planning", done, total: total.unwrap_or_default() });
+        let (mut dataset, replaced) = self.open_to_compact(location).await?;
+        let options = self.compaction_options(&dataset).map_err(lance)?;
+        let plan = plan_compaction(&dataset, &options).await.map_err(lance)?;
+        let total = *total.get_or_insert(plan.compaction_tasks().map(|task| task.task.fragments.len() as u64).sum());
+        let tasks = one_step(plan.compaction_tasks());
+        if tasks.is_empty() {
+            return Ok(Step::Nothing);
+        }
+        let mut rewritten: Vec<RewriteResult> = Vec::with_capacity(tasks.len());
+        let source = &dataset;
+        let mut rewrites = stream::iter(tasks)
+            .map(|task| async move { task.execute(source).await })
+            .buffer_unordered(self.inner.options.maintenance.threads.max(1));
+        progress.send_replace(Progress { stage: "rewriting", done, total });
+        let mut sources = 0;
+        while let Some(result) = rewrites.try_next().await.map_err(lance)? {
+            sources += result.original_fragments.len() as u64;
+            rewritten.push(result);
+            progress.send_replace(Progress { stage: "rewriting", done: done + sources, total });
+        }
+        drop(rewrites);
+        progress.send_replace(Progress { stage: "committing", done: done + sources, total });
+        let remap = Arc::new(DatasetIndexRemapperOptions::default());
+        let metrics = commit_compaction(&mut dataset, rewritten, remap, plan.options()).await.map_err(|e| {
+            if replaced.load(Ordering::Relaxed) {
+                return Error::new(
+                    ErrorKind::TableReplaced,
+                    format!("{doing}: it was dropped and made again meanwhile"),
+                )
+                .with_source(e);
+            }
+            lance(e)
+        })?;
+        Ok(Step::Done {
+            removed: metrics.fragments_removed as u64,
+            added: metrics.fragments_added as u64,
+            version: dataset.manifest().version,
+        })
+    }
+
+    /// A handle of its own that commits only to this incarnation of the table, and deletes nothing. True behind the mark: a
+    /// commit met another incarnation.
+    async fn open_to_compact(&self, location: &Location) -> Result<(Dataset, Arc<AtomicBool>)> {
+        let latest = self.open_marked(location).await?;
+        let wanted = incarnation(&latest)?;
+        let replaced = Arc::new(AtomicBool::new(false));
+        let met = replaced.clone();
+        let handler = EditingHandler::new(commit_handler(), move |manifest| {
+            if manifest.table_metadata.get(INCARNATION_KEY) == Some(&wanted) {
+                return Ok(());
+            }
+            met.store(true, Ordering::Relaxed);
+            Err(LanceError::prerequisite_failed("the table was replaced"))
+        });
+        let dataset = self
+            .inner
+            .stores
+            .dataset(latest.uri())
+            .with_commit_handler(Arc::new(handler))
+            .load()
+            .await
+            .map_err(|e| from_lance(e, format!("cannot open table {}", location.shown), Missing::Table))?;
+        let guard: Arc<dyn WrappingObjectStore> = Arc::new(DeletesNothing);
+        Ok((dataset.with_object_store_wrappers([guard]), replaced))
+    }
+
+    /// What the table's `lance.compaction.*` asks for, within our bounds.
+    pub(super) fn compaction_options(&self, dataset: &Dataset) -> lance::Result<CompactionOptions> {
+        let write = &self.inner.options.write;
+        let maintenance = &self.inner.options.maintenance;
+        let mut options = CompactionOptions {
+            target_rows_per_fragment: write.max_rows_per_file,
+            max_bytes_per_file: Some(write.max_bytes_per_file),
+            ..CompactionOptions::default()
+        };
+        options.apply_dataset_config(&dataset.manifest().config)?;
+        options.num_threads = Some(maintenance.threads);
+        options.io_buffer_size = Some(maintenance.memory_bytes / maintenance.threads.max(1) as u64);
+        let (key, value) = PROPERTY;
+        options.transaction_properties = Some(Arc::new(HashMap::from([(key.to_owned(), value.to_owned())])));
+        Ok(options)
+    }
+}
+
+/// The first tasks: one, or as many as the bounds of a step hold.
+fn one_step(tasks: impl Iterator<Item = CompactionTask>) -> Vec<CompactionTask> {
+    let (mut bytes, mut fragments) = (0, 0);
+    let mut step = Vec::new();
+    for task in tasks {
+        let files = task.task.fragments.iter().flat_map(|fragment| &fragment.files);
+        bytes += files.filter_map(|file| file.file_size_bytes.get()).map(u64::from).sum::<u64>();
+        fragments += task.task.fragments.len();
+        if !step.is_empty() && (bytes > STEP_BYTES || fragments > STEP_FRAGMENTS) {
+            break;
+        }
+        step.push(task);
+    }
+    step
+}
+
+/// Another writer was in the way, or the outcome of the commit is not known: the next plan begins with what is there.
+fn may_pass(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ConcurrentModification
+            | ErrorKind::CommitConflict
+            | ErrorKind::CommitStateUnknown
+            | ErrorKind::TableVersionNotFound
+    )
+}

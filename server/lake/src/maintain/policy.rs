@@ -1,0 +1,88 @@
+//! What a policy asks to be done on a table now.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use chrono::Utc;
+use futures::future::BoxFuture;
+use lance::Dataset;
+use lance::dataset::optimize::plan_compaction;
+
+use super::CleanupSpec;
+use crate::Lake;
+use crate::error::Result;
+use crate::lance_error::{Missing, from_lance};
+use crate::types::TableId;
+
+/// What a table is kept to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Compact once so many fragments can be merged.
+    pub compact_fragments: Option<u64>,
+    /// Clean up once there are more versions, down to so many.
+    pub keep_versions: Option<u64>,
+    /// Clean up only versions older than this; alone: all of them.
+    pub keep_age: Option<Duration>,
+    /// How often to sweep.
+    pub sweep_interval: Option<Duration>,
+}
+
+/// What is due.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Due {
+    /// A compaction.
+    pub compact: bool,
+    /// A cleanup.
+    pub cleanup: Option<CleanupSpec>,
+}
+
+impl Lake {
+    /// The configuration of the table's latest version.
+    pub fn table_properties<'a>(&'a self, table: &'a TableId) -> BoxFuture<'a, Result<BTreeMap<String, String>>> {
+        Box::pin(async move {
+            let dataset = self.open_latest(&self.locate(table)?).await?;
+            Ok(dataset.manifest().config.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
+        })
+    }
+
+    /// What the policy asks for now. Reads the latest version and a listing.
+    pub fn due<'a>(&'a self, table: &'a TableId, policy: &'a Policy) -> BoxFuture<'a, Result<Due>> {
+        Box::pin(async move {
+            let location = self.locate(table)?;
+            let doing = format!("cannot look after table {}", location.shown);
+            let lance = |e| from_lance(e, &doing, Missing::Version);
+            let dataset = self.open_latest(&location).await?;
+            let mut due = Due::default();
+            if let Some(most) = policy.compact_fragments {
+                let options = self.compaction_options(&dataset).map_err(lance)?;
+                let plan = plan_compaction(&dataset, &options).await.map_err(lance)?;
+                let fragments: u64 = plan.compaction_tasks().map(|task| task.task.fragments.len() as u64).sum();
+                due.compact = fragments >= most;
+            }
+            if policy.keep_versions.is_some() || policy.keep_age.is_some() {
+                let needed = cleanup_is_due(&dataset, policy).await.map_err(lance)?;
+                due.cleanup = needed.then(|| CleanupSpec {
+                    older_than: policy.keep_age,
+                    keep_versions: policy.keep_versions,
+                    dry_run: false,
+                });
+            }
+            Ok(due)
+        })
+    }
+}
+
+async fn cleanup_is_due(dataset: &Dataset, policy: &Policy) -> lance::Result<bool> {
+    let mut versions: Vec<u64> = dataset.version_refs().await?.into_iter().map(|version| version.version).collect();
+    versions.sort_unstable();
+    if policy.keep_versions.is_some_and(|most| versions.len() as u64 <= most) {
+        return Ok(false);
+    }
+    let tagged: HashSet<u64> = dataset.tags().list().await?.into_values().map(|tag| tag.version).collect();
+    let kept = policy.keep_versions.and_then(|kept| usize::try_from(kept).ok()).unwrap_or(1).max(1);
+    let beyond = &versions[..versions.len().saturating_sub(kept)];
+    let Some(oldest) = beyond.iter().find(|version| !tagged.contains(version)) else { return Ok(false) };
+    let Some(age) = policy.keep_age else { return Ok(true) };
+    let committed_at = dataset.read_version_transaction(*oldest).await?.timestamp;
+    Ok(Utc::now().signed_duration_since(committed_at).to_std().is_ok_and(|old| old > age))
+}
