@@ -9,6 +9,7 @@ import pytest
 from harness import flink, paths
 from harness.gateway import Gateway
 from harness.inbox import COLUMNS, Inbox
+from harness.s3 import S3Server
 from harness.wire import Client
 
 
@@ -60,6 +61,13 @@ def connect():
     yield connect
     for client in clients:
         client.close()
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory):
+    """The S3 server that the tests share."""
+    with S3Server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

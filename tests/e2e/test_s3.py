@@ -25,13 +25,6 @@ def epoch() -> str:
     return str(uuid.uuid4())
 
 
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory):
-    """The server that the tests share."""
-    with S3Server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
-
-
 @pytest.fixture
 def start_on(start_gateway):
     """Starts a gateway whose warehouse is on a server."""

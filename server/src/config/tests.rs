@@ -63,7 +63,7 @@ fn yaml(key: &str, value: &str) -> String {
 fn loaded(flags: &Flags, env: &[(&str, &str)], what: &str) -> String {
     let loaded = load(flags, &environment(env)).unwrap_or_else(|p| panic!("{what}: {p:?}"));
     let storage = &loaded.config.storage;
-    let of_stores: Vec<_> = storage.stores.0.iter().flat_map(|(_, options)| options.expose()).collect();
+    let of_stores: Vec<_> = storage.stores.0.values().flat_map(|options| options.expose()).collect();
     let secrets: Vec<_> = storage.options.expose().chain(of_stores).collect();
     format!("{:?} {secrets:?}", loaded.config)
 }
