@@ -204,11 +204,12 @@ async fn what_dead_processes_leave_goes_and_what_is_not_known_stays() {
         "_transactions/1-dead.txn",
         "_deletions/0-1-7.arrow",
         "_versions/.tmp_x",
+        "_lance_gateway/prepared/e.1",
         &format!("{index}/page.lance"),
         &format!("{index}/aux/page.lance"),
     ];
     let alive = [
-        "_lance_gateway/prepared/x",
+        "_lance_gateway/other/x",
         "_refs/tags/x.txt",
         "tree/b/data/x.lance",
         "data/notes.txt",

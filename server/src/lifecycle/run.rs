@@ -134,7 +134,7 @@ async fn life(started: Instant, config: Arc<Config>, metrics: Arc<Metrics>) -> R
         jobs,
         started,
     };
-    let routes = transport::routes(&gateway)?;
+    let (routes, mut health) = transport::routes(&gateway)?;
     let incoming = transport::connections(listeners, &config.connection, &metrics);
     let closing = lifecycle.closing().clone().cancelled_owned();
     let serving = gateway.clone();
@@ -143,6 +143,8 @@ async fn life(started: Instant, config: Arc<Config>, metrics: Arc<Metrics>) -> R
     });
 
     lifecycle.advance(State::Serving);
+    // Who reads the ready line and asks for the health must find it serving. An error: the process ends in any case.
+    health.wait_for(|shown| *shown >= State::Serving).await.ok();
     let addresses: Vec<String> = bound.iter().map(ToString::to_string).collect();
     announce(&format!("{}, admin {admin_address}, warehouse {}", addresses.join(", "), config.warehouse.as_str()))?;
 

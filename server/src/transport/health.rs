@@ -13,6 +13,7 @@ const SERVICES: &[&str] = &[
     "lancegateway.v1.TableService",
     "lancegateway.v1.WriteService",
     "lancegateway.v1.StatusService",
+    "lancegateway.v1.JobService",
     "arrow.flight.protocol.FlightService",
 ];
 
@@ -20,21 +21,25 @@ pub(super) fn service() -> (HealthReporter, HealthServer<impl Health>) {
     tonic_health::server::health_reporter()
 }
 
-/// Keeps the health at the state, from a task of its own.
-pub(super) fn follow(reporter: HealthReporter, mut state: watch::Receiver<State>) {
+/// Keeps the health at the state, from a task of its own. Answers the state that it shows.
+pub(super) fn follow(reporter: HealthReporter, mut state: watch::Receiver<State>) -> watch::Receiver<State> {
+    let (shown, shows) = watch::channel(*state.borrow());
     tokio::spawn(async move {
         loop {
-            let status = match *state.borrow_and_update() {
+            let now = *state.borrow_and_update();
+            let status = match now {
                 State::Serving => ServingStatus::Serving,
                 State::Starting | State::Quiescing | State::Draining | State::Stopped => ServingStatus::NotServing,
             };
             for service in SERVICES {
                 reporter.set_service_status(service, status).await;
             }
+            shown.send_replace(now);
             // The sender goes with the process.
             if state.changed().await.is_err() {
                 return;
             }
         }
     });
+    shows
 }

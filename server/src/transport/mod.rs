@@ -5,12 +5,14 @@ mod health;
 mod listener;
 
 use futures::Stream;
+use tokio::sync::watch;
 use tonic::service::Routes;
 use tonic::transport::Server;
 
 pub use connection::{Connection, connections};
 pub use listener::{Bound, ListenError, Listener};
 
+use crate::lifecycle::State;
 use crate::state::Gateway;
 use crate::{grpc, middleware};
 
@@ -25,16 +27,16 @@ pub enum ServeError {
     Server(#[from] tonic::transport::Error),
 }
 
-/// All services of the port.
-pub fn routes(gateway: &Gateway) -> Result<Routes, ServeError> {
+/// All services of the port, and the state that their health shows.
+pub fn routes(gateway: &Gateway) -> Result<(Routes, watch::Receiver<State>), ServeError> {
     let describe = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(lance_gateway_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let health = health::service();
-    health::follow(health.0, gateway.lifecycle.subscribe());
-    Ok(Routes::new(health.1)
+    let shown = health::follow(health.0, gateway.lifecycle.subscribe());
+    let routes = Routes::new(health.1)
         .add_service(describe().build_v1()?)
         .add_service(describe().build_v1alpha()?)
         .add_service(grpc::statuses(gateway))
@@ -42,7 +44,8 @@ pub fn routes(gateway: &Gateway) -> Result<Routes, ServeError> {
         .add_service(grpc::writes(gateway))
         .add_service(grpc::jobs(gateway))
         .add_service(crate::flight::service(gateway))
-        .prepare())
+        .prepare();
+    Ok((routes, shown))
 }
 
 /// Serves until `stop`, then until all connections are closed.

@@ -130,7 +130,7 @@ mod tests {
             "_refs/tags/v1.json",
             "_refs/branches/b.json",
             "tree/b/data/a.lance",
-            "_lance_gateway/prepared/x",
+            "_lance_gateway/other/x",
             "_fri/1/x",
             "_blobs/x.blob",
             "_indices/x/page.lance",
