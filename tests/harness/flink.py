@@ -216,6 +216,7 @@ class Cluster:
         }
         self.rest = f"http://localhost:{self.rest_port}"
         self.jobmanager = self.taskmanager = self.sqlgateway = None
+        self.taskmanagers = 0
 
     def _spawn(self, name: str, main: str, *options: str, args: tuple[str, ...] = (), jars: tuple[Path, ...] = ()):
         """One process of Flink. Its scripts do the same, after three JVMs that work out the memory settings."""
@@ -245,10 +246,13 @@ class Cluster:
             f"-XX:MaxDirectMemorySize={OFF_HEAP_MB + NETWORK_MB + FRAMEWORK_MB}m",
             "-XX:+UseG1GC",
         ]
-        conf = ("--configDir", str(self.work / "conf"))
+        self.taskmanagers += 1
+        # By name: the JobManager may still count the one before, and a job may take the slots at once.
+        name = f"taskmanager-{self.taskmanagers}"
+        args = ("--configDir", str(self.work / "conf"), f"-Dtaskmanager.resource-id={name}")
         main = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-        self.taskmanager = self._spawn("taskmanager", main, *memory, args=conf)
-        eventually(self._slots, 240, "a TaskManager with free slots")
+        self.taskmanager = self._spawn("taskmanager", main, *memory, args=args)
+        eventually(lambda: self._slots(name), 240, "a TaskManager with slots")
 
     def restart_jobmanager(self) -> None:
         """kill -9 and a new one. It knows no jobs: they are submitted again, from a checkpoint that was retained."""
@@ -260,13 +264,14 @@ class Cluster:
         """kill -9, as a machine that dies."""
         self.taskmanager.kill()
 
-    def _slots(self) -> int:
+    def _slots(self, name: str) -> int:
         for process in (self.jobmanager, self.taskmanager):
             process.check_alive()
         try:
-            return self.get("/overview")["slots-available"]
+            known = self.get("/taskmanagers")["taskmanagers"]
         except (OSError, FlinkError):  # it does not listen yet, or elects itself
             return 0
+        return sum(t["slotsNumber"] for t in known if t["id"] == name)
 
     def _sql_answers(self) -> bool:
         self.sqlgateway.check_alive()
