@@ -61,7 +61,7 @@ impl Lake {
             }
             if policy.keep_versions.is_some() || policy.keep_age.is_some() {
                 let needed = cleanup_is_due(&dataset, policy).await.map_err(lance)?;
-                due.cleanup = needed.then(|| CleanupSpec {
+                due.cleanup = needed.then_some(CleanupSpec {
                     older_than: policy.keep_age,
                     keep_versions: policy.keep_versions,
                     dry_run: false,
