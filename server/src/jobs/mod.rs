@@ -135,7 +135,7 @@ impl Jobs {
         let held = inner.lifecycle.continue_work();
         let (progress, seen): (ProgressSender, _) = watch::channel(Progress::default());
         let work = inner.threads.spawn({
-            let (lake, running, kind) = (inner.lake.clone(), inner.running.clone(), kind);
+            let (lake, running) = (inner.lake.clone(), inner.running.clone());
             async move {
                 // First the table, so that jobs of one table do not take the room of others while they wait for each other.
                 let _alone = lake.maintain_alone(&table).await?;
