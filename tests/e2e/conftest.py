@@ -137,6 +137,7 @@ def submit(cluster, session):
 
     yield submit
     for job in jobs:
-        if cluster.job(job)["state"] not in ("FINISHED", "FAILED", "CANCELED"):
-            with suppress(flink.FlinkError):
+        # A JobManager that was started anew does not know the jobs of the one before.
+        with suppress(flink.FlinkError):
+            if cluster.job(job)["state"] not in ("FINISHED", "FAILED", "CANCELED"):
                 cluster.cancel(job)

@@ -10,8 +10,11 @@ from harness.rows import numbers
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """Four slots, and checkpoints that stay when their job is gone."""
-    options = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+    """Four slots, checkpoints that stay when their job is gone, and no long wait for a JobManager that is dead."""
+    options = {
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "heartbeat.timeout": "8 s",
+    }
     work = tmp_path_factory.mktemp("flink")
     with flink.Cluster(work, jars=(paths.connector_jar(),), slots=4, options=options) as cluster:
         yield cluster

@@ -247,12 +247,14 @@ class Cluster:
             "-XX:+UseG1GC",
         ]
         self.taskmanagers += 1
-        # By name: the JobManager may still count the one before, and a job may take the slots at once.
-        name = f"taskmanager-{self.taskmanagers}"
-        args = ("--configDir", str(self.work / "conf"), f"-Dtaskmanager.resource-id={name}")
+        args = ("--configDir", str(self.work / "conf"), f"-Dtaskmanager.resource-id={self._taskmanager_name()}")
         main = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
         self.taskmanager = self._spawn("taskmanager", main, *memory, args=args)
-        eventually(lambda: self._slots(name), 240, "a TaskManager with slots")
+        eventually(self._slots, 240, "a TaskManager with slots")
+
+    def _taskmanager_name(self) -> str:
+        """Of the newest: the JobManager may still count the one before, and a job may take the slots at once."""
+        return f"taskmanager-{self.taskmanagers}"
 
     def restart_jobmanager(self) -> None:
         """kill -9 and a new one. It knows no jobs: they are submitted again, from a checkpoint that was retained."""
@@ -264,14 +266,14 @@ class Cluster:
         """kill -9, as a machine that dies."""
         self.taskmanager.kill()
 
-    def _slots(self, name: str) -> int:
+    def _slots(self) -> int:
         for process in (self.jobmanager, self.taskmanager):
             process.check_alive()
         try:
             known = self.get("/taskmanagers")["taskmanagers"]
         except (OSError, FlinkError):  # it does not listen yet, or elects itself
             return 0
-        return sum(t["slotsNumber"] for t in known if t["id"] == name)
+        return sum(t["slotsNumber"] for t in known if t["id"] == self._taskmanager_name())
 
     def _sql_answers(self) -> bool:
         self.sqlgateway.check_alive()
