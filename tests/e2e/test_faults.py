@@ -1,6 +1,5 @@
 """Broken at a named point: gateways that die, stop or stand still in a commit, and stores that fail."""
 
-import os
 import signal
 import subprocess
 import threading
@@ -328,12 +327,12 @@ def small_disk(tmp_path):
     """A disk of its own with 4 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]).returncode != 0:
+        pytest.skip("a small disk cannot be mounted here")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small disk")
 def test_a_full_disk_is_told_and_costs_nothing_once_there_is_room(start_gateway, connect, small_disk, name):
     store = Store(str(small_disk / "warehouse"), {}, fs.LocalFileSystem())
     gateway = start_gateway(warehouse=store.warehouse)

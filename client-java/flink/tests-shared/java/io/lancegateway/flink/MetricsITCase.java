@@ -4,6 +4,7 @@ import static org.apache.flink.runtime.testutils.CommonTestUtils.waitUntilCondit
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.lancegateway.flink.testing.FlinkAndGateway;
+import io.lancegateway.flink.testing.GatewayProcess;
 import io.lancegateway.proto.v1.TableVersion;
 import java.util.List;
 import java.util.Objects;
@@ -33,7 +34,7 @@ class MetricsITCase extends FlinkAndGateway {
     @Test
     void rowsAndCommitsAreCounted() throws Exception {
         String table = newTable();
-        JobClient client = write(table, 60);
+        JobClient client = write(gateway(), table, 60);
         client.getJobExecutionResult().get();
         JobID job = client.getJobID();
 
@@ -57,23 +58,26 @@ class MetricsITCase extends FlinkAndGateway {
 
     @Test
     void aJobWhoseCommitsDoNotEndShowsIt() throws Exception {
-        JobClient client = write(newTable(), Long.MAX_VALUE);
+        GatewayProcess gateway = GatewayProcess.start("--faults");
+        JobClient client = write(gateway, newTable(), Long.MAX_VALUE);
         JobID job = client.getJobID();
         waitUntilCondition(() -> sum(job, "Committer", "successfulCommittables") > 1);
 
-        gateway().pause();
+        gateway.hold("put.manifest");
         waitUntilCondition(
                 () ->
                         sum(job, "Committer", "pendingCommittables") == 1
                                 && sum(job, "Committer", "secondsSinceLastCommit") >= 1);
 
-        gateway().resume();
+        gateway.release("put.manifest");
         waitUntilCondition(() -> sum(job, "Committer", "secondsSinceLastCommit") == 0);
         client.cancel().get();
+        gateway.close();
     }
 
     /** Five rows for each checkpoint. */
-    private static JobClient write(String table, long rows) throws Exception {
+    private static JobClient write(GatewayProcess gateway, String table, long rows)
+            throws Exception {
         StreamExecutionEnvironment env = restarting();
         env.enableCheckpointing(50);
         env.fromSource(
@@ -86,7 +90,7 @@ class MetricsITCase extends FlinkAndGateway {
                 .sinkTo(
                         LanceSink.builder()
                                 .path(table)
-                                .gatewayUri(gateway().uri())
+                                .gatewayUri(gateway.uri())
                                 .rowType(ROW_TYPE)
                                 .build());
         return env.executeAsync();

@@ -6,6 +6,10 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,16 +27,19 @@ public final class GatewayProcess implements AutoCloseable {
     /** Names the binary; without it, tests that need a gateway are not run. */
     public static final String BINARY = "LANCE_GATEWAY_BIN";
 
-    private static final Pattern READY = Pattern.compile("ready: grpc ([0-9.]+:[0-9]+)");
+    private static final Pattern READY =
+            Pattern.compile("ready: grpc ([0-9.]+:[0-9]+), admin ([0-9.]+:[0-9]+)");
 
     private final Process process;
     private final Path folder;
     private final String uri;
+    private final String admin;
 
-    private GatewayProcess(Process process, Path folder, String uri) {
+    private GatewayProcess(Process process, Path folder, String uri, String admin) {
         this.process = process;
         this.folder = folder;
         this.uri = uri;
+        this.admin = admin;
     }
 
     /** Starts one on a free port, and waits until it serves. */
@@ -58,7 +65,8 @@ public final class GatewayProcess implements AutoCloseable {
                 Matcher ready = READY.matcher(line);
                 if (ready.find()) {
                     GatewayProcess gateway =
-                            new GatewayProcess(process, folder, "grpc://" + ready.group(1));
+                            new GatewayProcess(
+                                    process, folder, "grpc://" + ready.group(1), ready.group(2));
                     Runtime.getRuntime().addShutdownHook(new Thread(gateway::close));
                     return gateway;
                 }
@@ -82,17 +90,30 @@ public final class GatewayProcess implements AutoCloseable {
         return GatewayClient.connect(GatewayOptions.builder(uri).build());
     }
 
-    /** Answers nothing, and keeps its connections, until it is resumed. */
-    public void pause() throws IOException, InterruptedException {
-        signal("STOP");
+    /**
+     * Whoever comes next to this fault point waits there. For one that was started with {@code
+     * --faults}.
+     */
+    public void hold(String point) throws IOException, InterruptedException {
+        fault(point, "hold");
     }
 
-    public void resume() throws IOException, InterruptedException {
-        signal("CONT");
+    public void release(String point) throws IOException, InterruptedException {
+        fault(point, "pass");
     }
 
-    private void signal(String name) throws IOException, InterruptedException {
-        new ProcessBuilder("kill", "-" + name, Long.toString(process.pid())).start().waitFor();
+    private void fault(String point, String action) throws IOException, InterruptedException {
+        HttpRequest request =
+                HttpRequest.newBuilder(URI.create("http://" + admin + "/faults/" + point))
+                        .PUT(HttpRequest.BodyPublishers.ofString(action))
+                        .build();
+        int status =
+                HttpClient.newHttpClient()
+                        .send(request, HttpResponse.BodyHandlers.discarding())
+                        .statusCode();
+        if (status != 200) {
+            throw new IOException("the gateway has no fault points: " + status);
+        }
     }
 
     @Override
