@@ -116,6 +116,21 @@ def test_a_gateway_killed_in_a_commit_leaves_rows_once(store, gateway, client, c
     is_whole(store, name, numbers(0 if mode == APPEND else 10, 30))
 
 
+def test_a_gateway_that_dies_between_prepare_and_commit_loses_nothing(store, gateway, client, connect, name):
+    committable = prepared(client, name, 0, 10)
+    gateway.kill()
+
+    client = connect(gateway.restart())
+    assert client.count(name) == 0
+    version = client.commit(committable).version
+    gateway.kill()
+
+    client = connect(gateway.restart())
+    again = client.commit(committable)
+    assert (again.already_committed, again.version) == (True, version)
+    is_whole(store, name, numbers(0, 10))
+
+
 def test_a_gateway_killed_in_a_stage_leaves_no_row(store, gateway, client, connect, name):
     begun = client.begin(name, numbers(0, 1).schema)
     stage = write_pb2.PutCommand(stage=write_pb2.StageRequest(write=begun.write, max_rows_per_file=10))
@@ -349,3 +364,15 @@ def test_a_full_disk_is_told_and_costs_nothing_once_there_is_room(start_gateway,
     ballast.unlink()
     client.put(name, numbers(10, 20))
     is_whole(store, name, numbers(0, 20))
+
+
+def test_commits_that_are_pending_and_the_last_one_show_in_the_metrics(gateway, client, name):
+    since_last = "lance_gateway_commits_since_last_seconds"
+    assert since_last not in gateway.admin_get("/metrics")[1]
+    client.put(name, numbers(0, 10))
+    assert since_last in gateway.admin_get("/metrics")[1]
+    committed, aborted = prepared(client, name, 10, 20), prepared(client, name, 20, 30)
+    assert gateway.metric("lance_gateway_commits_pending") == 2
+    client.commit(committed)
+    client.writes.Abort(write_pb2.AbortRequest(committable=aborted))
+    assert gateway.metric("lance_gateway_commits_pending") == 0

@@ -3,7 +3,6 @@
 import base64
 import threading
 import urllib.parse
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -16,13 +15,9 @@ from harness.process import eventually
 from harness.racy_s3 import RacyS3
 from harness.rows import numbers, refused
 from harness.s3 import KEY, REGION, SECRET, S3Server
-from harness.wire import reason, table, tables_pb2, write_pb2
+from harness.wire import epoch, reason, table, tables_pb2, write_pb2
 
 PREFIX = "warehouse"
-
-
-def epoch() -> str:
-    return str(uuid.uuid4())
 
 
 @pytest.fixture
@@ -118,24 +113,6 @@ def test_many_commits_from_two_gateways_at_once_all_land_once(s3, start_on, conn
         list(pool.map(write, range(24)))
     assert clients[0].scan(name).sort_by("id") == numbers(0, 240)
     assert len(clients[1].versions(name)) == 25
-
-
-def test_a_gateway_killed_between_prepare_and_commit_and_after_it_loses_and_doubles_nothing(
-    s3, start_on, connect, name
-):
-    gateway = start_on(s3)
-    committable = prepared(connect(gateway), name)
-    gateway.kill()
-
-    client = connect(gateway.restart())
-    assert client.count(name) == 0
-    version = client.commit(committable).version
-    gateway.kill()
-
-    client = connect(gateway.restart())
-    again = client.commit(committable)
-    assert (again.already_committed, again.version) == (True, version)
-    assert client.scan(name) == numbers(0, 10)
 
 
 def test_a_store_that_dies_and_comes_back_costs_no_row(tmp_path, start_on, connect, name):

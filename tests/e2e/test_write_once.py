@@ -121,24 +121,6 @@ def test_whoever_races_the_table_is_created_once(client, name):
     assert client.count(name) == 10
 
 
-def test_a_gateway_that_dies_between_prepare_and_commit_loses_nothing(start_gateway, connect, name):
-    gateway = start_gateway()
-    client = connect(gateway)
-    begun = client.begin(name, numbers(0, 1).schema)
-    committable = client.prepare(epoch(), 1, begun.write, client.stage(begun.write, numbers(0, 10)))
-    gateway.kill()
-
-    client = connect(gateway.restart())
-    assert client.count(name) == 0
-    version = client.commit(committable).version
-    gateway.kill()
-
-    client = connect(gateway.restart())
-    again = client.commit(committable)
-    assert (again.already_committed, again.version) == (True, version)
-    assert client.count(name) == 10
-
-
 def test_a_second_gateway_on_the_warehouse_commits_the_same_things(start_gateway, connect, name):
     one = start_gateway()
     two = start_gateway(warehouse=one.warehouse)

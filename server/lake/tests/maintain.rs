@@ -433,19 +433,21 @@ async fn a_policy_asks_for_what_is_above_its_numbers_and_for_nothing_else() {
     for seq in 1..=2 {
         t.append(seq, 0..10).await;
     }
-    let due = t.lake.due(&t.id, &policy).await.unwrap();
-    assert_eq!((due.compact, due.cleanup), (false, None));
+    let due = async |policy: &Policy| {
+        let compaction = t.lake.compaction_is_due(&t.id, policy).await.unwrap();
+        (compaction, t.lake.due_cleanup(&t.id, policy).await.unwrap())
+    };
+    assert_eq!(due(&policy).await, (false, None));
     for seq in 3..=5 {
         t.append(seq, 0..10).await;
     }
-    let due = t.lake.due(&t.id, &policy).await.unwrap();
-    assert_eq!((due.compact, due.cleanup.clone()), (true, Some(keep(4))));
+    assert_eq!(due(&policy).await, (true, Some(keep(4))));
     t.lake.compact(&t.id, &nobody()).await.unwrap();
-    t.lake.cleanup(&t.id, &due.cleanup.unwrap(), &nobody()).await.unwrap();
-    let due = t.lake.due(&t.id, &policy).await.unwrap();
-    assert_eq!((due.compact, due.cleanup), (false, None));
+    t.lake.cleanup(&t.id, &keep(4), &nobody()).await.unwrap();
+    assert_eq!(due(&policy).await, (false, None));
     let by_age = Policy { keep_age: Some(DAY), ..Policy::default() };
-    assert_eq!(t.lake.due(&t.id, &by_age).await.unwrap().cleanup, None);
+    assert_eq!(due(&by_age).await, (false, None));
     let by_age = Policy { keep_age: Some(Duration::from_nanos(1)), ..Policy::default() };
-    assert!(t.lake.due(&t.id, &by_age).await.unwrap().cleanup.is_some());
+    let (compaction, cleanup) = due(&by_age).await;
+    assert!(!compaction && cleanup.is_some());
 }

@@ -13,8 +13,6 @@ use tonic::{Request, Response};
 use super::{Answer, answer, to_its_end};
 use crate::convert;
 use crate::state::Gateway;
-use crate::status::reason_of;
-use crate::telemetry::CommitOutcome;
 
 pub struct WriteApi {
     gateway: Gateway,
@@ -64,14 +62,7 @@ impl WriteService for WriteApi {
         let (lake, metrics) = (self.gateway.lake()?, self.gateway.metrics.clone());
         let commit = async move {
             let result = lake.commit(&committable).await;
-            if let Ok(committed) = &result {
-                metrics.commit_finished(&committed.id, true);
-            }
-            metrics.commit(match &result {
-                Ok(committed) if committed.already_committed => CommitOutcome::Repeated,
-                Ok(_) => CommitOutcome::Committed,
-                Err(error) => CommitOutcome::Failed(reason_of(error.kind())),
-            });
+            metrics.commit_ended(&result);
             answer(result)
         };
         let committed = to_its_end(&self.gateway, commit).await?;
@@ -91,7 +82,7 @@ impl WriteService for WriteApi {
                 (fenced, 0)
             }
         };
-        self.gateway.metrics.commit_finished(&id, false);
+        self.gateway.metrics.commit_aborted(&id);
         Ok(Response::new(AbortResponse { num_files }))
     }
 

@@ -107,11 +107,11 @@ async fn look(jobs: &Jobs, swept: &Cache<Vec<String>, Instant>, name: Vec<String
                 return Ok(());
             }
         };
-        if lake.due(&table, &policy).await?.compact {
+        if lake.compaction_is_due(&table, &policy).await? {
             run(jobs, &name, Kind::Compaction(Compaction {})).await;
         }
         // Asked after the compaction, which makes versions.
-        if let Some(spec) = lake.due(&table, &policy).await?.cleanup {
+        if let Some(spec) = lake.due_cleanup(&table, &policy).await? {
             let cleanup = Cleanup {
                 older_than: spec.older_than.map(convert::to_duration),
                 keep_versions: spec.keep_versions.unwrap_or_default(),

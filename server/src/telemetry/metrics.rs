@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lance_gateway_lake::CommitId;
+use lance_gateway_lake::{self as lake, CommitId, Committed};
 use lance_gateway_proto::Reason;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider as _, UpDownCounter};
@@ -16,6 +16,7 @@ use super::pending::Pending;
 use crate::admission::Admission;
 use crate::lifecycle::{Lifecycle, State};
 use crate::middleware::Method;
+use crate::status::reason_of;
 
 /// Seconds; from a lookup in memory to a long scan.
 const SECONDS: &[f64] =
@@ -38,17 +39,6 @@ pub struct Metrics {
     jobs_running: UpDownCounter<i64>,
     connections: UpDownCounter<i64>,
     connections_refused: Counter<u64>,
-}
-
-/// What came of a commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommitOutcome {
-    /// A new version.
-    Committed,
-    /// An earlier call had done it.
-    Repeated,
-    /// It failed, for this reason.
-    Failed(Reason),
 }
 
 impl Metrics {
@@ -178,14 +168,17 @@ impl Metrics {
         self.rows_staged.add(rows, &[]);
     }
 
-    /// A commit that ended.
-    pub fn commit(&self, outcome: CommitOutcome) {
-        let outcome = match outcome {
-            CommitOutcome::Committed => "committed",
-            CommitOutcome::Repeated => "repeated",
-            CommitOutcome::Failed(reason) => reason.name(),
+    /// A commit that ended: with a new version, with one that an earlier call had made, or with a reason.
+    pub fn commit_ended(&self, result: &lake::Result<Committed>) {
+        let outcome = match result {
+            Ok(committed) if committed.already_committed => "repeated",
+            Ok(_) => "committed",
+            Err(error) => reason_of(error.kind()).name(),
         };
         self.commits.add(1, &[KeyValue::new("outcome", outcome)]);
+        if let Ok(committed) = result {
+            self.pending.finished(&committed.id, true);
+        }
     }
 
     /// A commit that was prepared.
@@ -193,9 +186,9 @@ impl Metrics {
         self.pending.prepared(id);
     }
 
-    /// A commit that is committed, or else aborted.
-    pub fn commit_finished(&self, id: &CommitId, committed: bool) {
-        self.pending.finished(id, committed);
+    /// A commit that was aborted.
+    pub fn commit_aborted(&self, id: &CommitId) {
+        self.pending.finished(id, false);
     }
 
     pub(crate) fn job_began(&self, kind: &'static str) {

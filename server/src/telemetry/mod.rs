@@ -16,7 +16,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
-pub use metrics::{CommitOutcome, Metrics};
+pub use metrics::Metrics;
 
 use crate::config::{LogConfig, LogFormat, TelemetryConfig};
 

@@ -99,11 +99,9 @@ impl Lake {
                     Attempt::Landed { already } => {
                         #[cfg(feature = "faults")]
                         crate::faults::pass("commit.reply").await;
-                        let prepared = self.prepared(&location).await?;
-                        let (known, ()) =
-                            futures::join!(self.known(&location, &opened.id), prepared.forget(&opened.id));
-                        match known? {
+                        match self.known(&location, &opened.id).await? {
                             CommitState::Committed(version) => {
+                                self.prepared(&location).await?.forget(&opened.id).await;
                                 return Ok(Committed { id: opened.id, version, already_committed: already });
                             }
                             // Others went on and cleaned up the very version that was to be put: it was put into the hole,
@@ -143,11 +141,10 @@ impl Lake {
                 initial_bases: None,
             };
             (operation, Mark::ReplaceForRun(commit.run_id.clone()))
+        } else if commit.fragments.is_empty() {
+            // An overwrite without rows whose run has replaced the table already: nothing to add, but the id is finished.
+            (touch(), Mark::AppendToRun(commit.run_id.clone()))
         } else {
-            if commit.fragments.is_empty() {
-                // An overwrite without rows whose run has replaced the table already: nothing to add, but the id is finished.
-                return self.mark_only(location, dataset, commit, deadline).await;
-            }
             fit::check(&commit.schema, dataset.schema(), &commit.fragments)?;
             let mark = match commit.mode {
                 WriteMode::Append => Mark::Append,
@@ -156,17 +153,6 @@ impl Lake {
             (Operation::Append { fragments: commit.fragments.clone() }, mark)
         };
         self.put(location, dataset, operation, &commit.incarnation, &commit.id, mark, Some(commit), deadline).await
-    }
-
-    async fn mark_only(
-        &self,
-        location: &Location,
-        dataset: Arc<Dataset>,
-        commit: &Opened,
-        deadline: Instant,
-    ) -> Result<Attempt> {
-        let mark = Mark::AppendToRun(commit.run_id.clone());
-        self.put(location, dataset, touch(), &commit.incarnation, &commit.id, mark, Some(commit), deadline).await
     }
 
     /// One attempt to put a version with a mark; with the rows and properties of `commit`, if it is one.

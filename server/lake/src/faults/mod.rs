@@ -4,7 +4,7 @@
 //! | Point | Where |
 //! |---|---|
 //! | `put.KIND`, `get.KIND`, `delete.KIND` | before a request to the store |
-//! | `put.KIND.done` | it was done, the answer is under way |
+//! | `put.KIND.done` | a put in one request was done, its answer is under way |
 //! | `commit.reply` | the commit is known to have landed, its answer is under way |
 //!
 //! KIND is `manifest`, `transaction`, `deletions`, `index`, `prepared`, `data` or `other`. Data files of a local disk do not pass

@@ -25,7 +25,7 @@ use crate::Lake;
 use crate::error::Result;
 use crate::types::TableId;
 
-pub use policy::{Due, Policy};
+pub use policy::Policy;
 
 /// Deletes that are sent to the store at once.
 const CONCURRENT_DELETES: usize = 16;

@@ -11,7 +11,7 @@ pub(super) struct Room {
     pub(super) folder: &'static str,
     /// The name by which a manifest names a file of this folder, from the parts of its path below it. None: no file of ours.
     name: fn(&[&str]) -> Option<String>,
-    /// Files of one name belong together however many there are, so that the folder is looked at as a whole.
+    /// A name is that of a folder directly below, whose files are judged together.
     pub(super) whole: bool,
 }
 

@@ -12,6 +12,7 @@ use super::CleanupSpec;
 use crate::Lake;
 use crate::error::Result;
 use crate::lance_error::{Missing, from_lance};
+use crate::table::Location;
 use crate::types::TableId;
 
 /// What a table is kept to.
@@ -27,15 +28,6 @@ pub struct Policy {
     pub sweep_interval: Option<Duration>,
 }
 
-/// What is due.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Due {
-    /// A compaction.
-    pub compact: bool,
-    /// A cleanup.
-    pub cleanup: Option<CleanupSpec>,
-}
-
 impl Lake {
     /// The configuration of the table's latest version.
     pub fn table_properties<'a>(&'a self, table: &'a TableId) -> BoxFuture<'a, Result<BTreeMap<String, String>>> {
@@ -45,31 +37,42 @@ impl Lake {
         })
     }
 
-    /// What the policy asks for now. Reads the latest version and a listing.
-    pub fn due<'a>(&'a self, table: &'a TableId, policy: &'a Policy) -> BoxFuture<'a, Result<Due>> {
+    /// Whether the policy asks for a compaction now. Reads the latest version.
+    pub fn compaction_is_due<'a>(&'a self, table: &'a TableId, policy: &'a Policy) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
+            let Some(most) = policy.compact_fragments else { return Ok(false) };
             let location = self.locate(table)?;
-            let doing = format!("cannot look after table {}", location.shown);
-            let lance = |e| from_lance(e, &doing, Missing::Version);
+            let lance = |e| from_lance(e, looking_after(&location), Missing::Version);
             let dataset = self.open_latest(&location).await?;
-            let mut due = Due::default();
-            if let Some(most) = policy.compact_fragments {
-                let options = self.compaction_options(&dataset).map_err(lance)?;
-                let plan = plan_compaction(&dataset, &options).await.map_err(lance)?;
-                let fragments: u64 = plan.compaction_tasks().map(|task| task.task.fragments.len() as u64).sum();
-                due.compact = fragments >= most;
-            }
-            if policy.keep_versions.is_some() || policy.keep_age.is_some() {
-                let needed = cleanup_is_due(&dataset, policy).await.map_err(lance)?;
-                due.cleanup = needed.then_some(CleanupSpec {
-                    older_than: policy.keep_age,
-                    keep_versions: policy.keep_versions,
-                    dry_run: false,
-                });
-            }
-            Ok(due)
+            let options = self.compaction_options(&dataset).map_err(lance)?;
+            let plan = plan_compaction(&dataset, &options).await.map_err(lance)?;
+            let fragments: u64 = plan.compaction_tasks().map(|task| task.task.fragments.len() as u64).sum();
+            Ok(fragments >= most)
         })
     }
+
+    /// The cleanup that the policy asks for now. Reads a listing of the versions.
+    pub fn due_cleanup<'a>(
+        &'a self,
+        table: &'a TableId,
+        policy: &'a Policy,
+    ) -> BoxFuture<'a, Result<Option<CleanupSpec>>> {
+        Box::pin(async move {
+            let (older_than, keep_versions) = (policy.keep_age, policy.keep_versions);
+            if older_than.is_none() && keep_versions.is_none() {
+                return Ok(None);
+            }
+            let location = self.locate(table)?;
+            let dataset = self.open_latest(&location).await?;
+            let is_due = cleanup_is_due(&dataset, policy).await;
+            let is_due = is_due.map_err(|e| from_lance(e, looking_after(&location), Missing::Version))?;
+            Ok(is_due.then_some(CleanupSpec { older_than, keep_versions, dry_run: false }))
+        })
+    }
+}
+
+fn looking_after(location: &Location) -> String {
+    format!("cannot look after table {}", location.shown)
 }
 
 async fn cleanup_is_due(dataset: &Dataset, policy: &Policy) -> lance::Result<bool> {

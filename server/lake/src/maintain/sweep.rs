@@ -13,12 +13,12 @@
 //! - *It is of another kind.* Only folders and names that are known are looked at; see [`names`].
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt, stream};
 use lance_io::object_store::ObjectStore;
 use object_store::ObjectMeta;
 use object_store::path::Path;
@@ -43,7 +43,8 @@ struct Named {
     files: Vec<ObjectMeta>,
 }
 
-type Listing = Pin<Box<dyn Stream<Item = lance::Result<(String, ObjectMeta)>> + Send>>;
+/// Files that are judged together: one, or all below a folder that is named as a whole.
+type Listing<'a> = BoxStream<'a, lance::Result<Vec<ObjectMeta>>>;
 
 impl Lake {
     /// Deletes what no manifest names and no committable can name any more. Stopped at any point, it is begun again later.
@@ -61,19 +62,12 @@ impl Lake {
             let mut swept = Swept { min_age: self.min_sweep_age(), ..Swept::default() };
             let before = Utc::now() - swept.min_age;
             for room in ROOMS {
-                let table = base.clone();
-                let mut listing: Listing = list(&store, base.clone().join(room.folder))
-                    .try_filter_map(move |file| {
-                        let name = below(&file.location, &table).and_then(|path| names::name_of(&path));
-                        std::future::ready(Ok(name.map(|name| (name, file))))
-                    })
-                    .boxed();
+                let unlisted = |e| from_lance(e, format!("cannot list table {}", location.shown), Missing::Table);
+                let mut listing =
+                    listing(&store, base.clone().join(room.folder), room.whole).await.map_err(unlisted)?;
                 loop {
                     progress.send_replace(Progress { stage: "listing files", done: swept.num_files, total: 0 });
-                    let most = if room.whole { usize::MAX } else { FILES_AT_ONCE };
-                    let (mut old, more) = next_old(&mut listing, before, most)
-                        .await
-                        .map_err(|e| from_lance(e, format!("cannot list table {}", location.shown), Missing::Table))?;
+                    let (mut old, more) = next_old(&mut listing, &base, before).await.map_err(unlisted)?;
                     if !old.is_empty() {
                         progress.send_replace(Progress { stage: "reading versions", done: swept.num_files, total: 0 });
                         self.keep_unnamed(&location, &mut old).await?;
@@ -144,28 +138,39 @@ impl Lake {
     }
 }
 
-/// The next files of the listing that are old, and whether there are more of any age.
+async fn listing(store: &ObjectStore, folder: Path, whole: bool) -> lance::Result<Listing<'_>> {
+    if !whole {
+        return Ok(list(store, folder).map_ok(|file| vec![file]).boxed());
+    }
+    let folders = match store.inner.list_with_delimiter(Some(&folder)).await {
+        Ok(found) => found.common_prefixes,
+        Err(object_store::Error::NotFound { .. }) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(stream::iter(folders).then(|folder| list(store, folder).try_collect()).boxed())
+}
+
+/// The next files of the listing that are old, and whether there may be more of any age.
 async fn next_old(
-    listing: &mut Listing,
+    listing: &mut Listing<'_>,
+    base: &Path,
     before: DateTime<Utc>,
-    most: usize,
 ) -> lance::Result<(HashMap<String, Named>, bool)> {
     let mut found: HashMap<String, Named> = HashMap::new();
     let mut held = 0;
-    let mut more = false;
-    while let Some((name, file)) = listing.try_next().await? {
-        let named = found.entry(name).or_insert_with(|| Named { newest: file.last_modified, files: Vec::new() });
-        named.newest = named.newest.max(file.last_modified);
-        named.files.push(file);
-        held += 1;
-        if held == most {
-            more = true;
-            break;
+    while held < FILES_AT_ONCE {
+        let Some(together) = listing.try_next().await? else { break };
+        held += together.len();
+        for file in together {
+            let Some(name) = below(&file.location, base).and_then(|path| names::name_of(&path)) else { continue };
+            let named = found.entry(name).or_insert_with(|| Named { newest: file.last_modified, files: Vec::new() });
+            named.newest = named.newest.max(file.last_modified);
+            named.files.push(file);
         }
     }
     // The youngest file of a name decides for all: what is still being written is not dead.
     found.retain(|_, named| named.newest < before);
-    Ok((found, more))
+    Ok((found, held >= FILES_AT_ONCE))
 }
 
 /// The path below the table.

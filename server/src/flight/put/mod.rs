@@ -24,8 +24,7 @@ use crate::convert;
 use crate::grpc::to_its_end;
 use crate::middleware::context;
 use crate::state::Gateway;
-use crate::status::{from_lake, reason_of, status};
-use crate::telemetry::CommitOutcome;
+use crate::status::{from_lake, status};
 use acks::Acks;
 use source::{Source, Taken};
 
@@ -139,11 +138,7 @@ async fn commit(gateway: &Gateway, id: CommitId, write: Bytes, staged: Staged) -
     let (lake, metrics) = (gateway.lake()?, Arc::clone(&gateway.metrics));
     let commit = async move {
         let result = prepare_and_commit(&lake, id, &write, staged).await;
-        metrics.commit(match &result {
-            Ok(committed) if committed.already_committed => CommitOutcome::Repeated,
-            Ok(_) => CommitOutcome::Committed,
-            Err(error) => CommitOutcome::Failed(reason_of(error.kind())),
-        });
+        metrics.commit_ended(&result);
         result.map_err(from_lake)
     };
     to_its_end(gateway, commit).await.map(|committed| committed.version)
