@@ -51,6 +51,7 @@ pub fn lake_options(config: &Config) -> LakeOptions {
         open_tables: u64::from(config.table.open),
         max_list: convert::saturating(config.table.max_list),
         data_storage_version: config.table.data_storage_version.as_str().to_owned(),
+        row_lineage_inline_bytes: config.table.row_lineage_inline_bytes.bytes(),
         scan: ScanOptions {
             batch_rows: convert::saturating(config.scan.batch_rows),
             batch_bytes: config.scan.batch_bytes.as_usize(),

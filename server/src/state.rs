@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::HeaderName;
-use lance_gateway_lake::Lake;
+use lance_gateway_lake::{self as lake, Committed, Lake, TableId};
 use lance_gateway_proto::{Reason, STORAGE_OPTIONS_HEADER, v1};
 use prost::Message as _;
 use tonic::Status;
@@ -38,6 +38,14 @@ pub struct Gateway {
 }
 
 impl Gateway {
+    /// A commit has ended: it is counted, and the policy hears of its version.
+    pub fn commit_ended(&self, result: &lake::Result<Committed>) {
+        self.metrics.commit_ended(result);
+        if let Ok(Committed { table: TableId::Name(name), version, already_committed: false, .. }) = result {
+            self.jobs.landed(name, *version);
+        }
+    }
+
     /// The lake as the caller wants it to be reached: with the storage options of its call, if it has some.
     pub fn lake(&self) -> Result<Lake, Status> {
         let Some(given) = context::current().and_then(|call| call.storage_options()) else {

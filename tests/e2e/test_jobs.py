@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import threading
 import time
 import uuid
@@ -12,9 +11,9 @@ import grpc
 import lance
 import pytest
 
-from harness import paths
+from harness import lgw as command
 from harness.gateway import Gateway
-from harness.process import clean_environment, eventually
+from harness.process import eventually
 from harness.rows import numbers
 from harness.wire import Client, jobs_pb2, reason, schema_message, table, tables_pb2
 
@@ -72,10 +71,7 @@ def lgw(gateway):
     """Runs `lgw` and gives its JSON."""
 
     def run(*args: str):
-        argv = [str(paths.lgw_binary()), "--uri", gateway.uri, "--output", "json", *args]
-        done = subprocess.run(argv, env=clean_environment(), capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return json.loads(command.run(gateway.uri, "--output", "json", *args).stdout)
 
     return run
 
@@ -293,3 +289,18 @@ def test_a_table_overrides_the_policy_by_its_properties(start_gateway, connect, 
             sink.commit(n, n + 1)
     eventually(lambda: client.describe(f"{name}_on").num_fragments < 3, what="a compaction")
     assert client.describe(f"{name}_off").num_fragments == 6
+
+
+@pytest.mark.parametrize(("inline", "small"), [("1KiB", True), ("0", False)])
+def test_the_versions_of_rows_leave_the_manifest_when_they_are_many(start_gateway, connect, name, inline, small):
+    gateway = start_gateway(config={"table": {"row-lineage-inline-bytes": inline}})
+    client = connect(gateway)
+    sink = Sink(client, name)
+    versions = [sink.commit(n, n + 1).version for n in range(150)]
+    assert client.run_job(name, **COMPACTION).compaction_result.num_fragments_added == 1
+    last = sink.commit(150, 151).version
+    newest = min(folder(gateway, name).joinpath("_versions").glob("*.manifest"))
+    assert (newest.stat().st_size < 4096) == small
+    # Another tool reads the same of each row.
+    rows = lance.dataset(folder(gateway, name)).to_table(["id", "_row_created_at_version"]).sort_by("id")
+    assert rows.column("_row_created_at_version").to_pylist() == [*versions, last]

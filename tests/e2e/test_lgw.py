@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness import lgw as command
 from harness import paths
 from harness.process import clean_environment
 from harness.rows import numbers
@@ -19,13 +20,8 @@ from harness.rows import numbers
 def lgw(gateway):
     """Runs `lgw`; the answer has returncode, stdout and stderr."""
 
-    def run(*args: str, ok: bool = True, uri: str = gateway.uri) -> subprocess.CompletedProcess:
-        argv = [str(paths.lgw_binary()), *map(str, args)]
-        env = {**clean_environment(), "LANCE_GATEWAY_URI": uri}
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
-        if ok:
-            assert done.returncode == 0, done.stderr
-        return done
+    def run(*args: object, ok: bool = True, uri: str = gateway.uri) -> subprocess.CompletedProcess[str]:
+        return command.run(uri, *args, ok=ok)
 
     return run
 

@@ -4,12 +4,14 @@ import base64
 import threading
 import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import grpc
 import lance
 import pytest
 
+from harness import lgw as command
 from harness.inbox import COLUMNS, Inbox, rows_in
 from harness.process import eventually
 from harness.racy_s3 import RacyS3
@@ -18,6 +20,7 @@ from harness.s3 import KEY, REGION, SECRET, S3Server
 from harness.wire import epoch, reason, table, tables_pb2, write_pb2
 
 PREFIX = "warehouse"
+ROLE = "arn:aws:iam::123456789012:role/tables"
 
 
 @pytest.fixture
@@ -232,7 +235,7 @@ STS_ANSWER = """
   <AssumeRoleWithWebIdentityResult>
     <Credentials>
       <AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey>
-      <SessionToken></SessionToken><Expiration>2100-01-01T00:00:00Z</Expiration>
+      <SessionToken></SessionToken><Expiration>{until:%Y-%m-%dT%H:%M:%SZ}</Expiration>
     </Credentials>
   </AssumeRoleWithWebIdentityResult>
 </AssumeRoleWithWebIdentityResponse>
@@ -241,13 +244,13 @@ STS_ANSWER = """
 
 @pytest.fixture
 def sts():
-    """A token service that knows one role; what it was asked is in `asked`."""
+    """A token service that knows one role; what it was asked is in `asked`. Its keys are good until `until`."""
 
     class Sts(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             self.server.asked.append(dict(urllib.parse.parse_qsl(body)))
-            answer = STS_ANSWER.format(key=KEY, secret=SECRET).encode()
+            answer = STS_ANSWER.format(key=KEY, secret=self.server.secret, until=self.server.until).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/xml")
             self.send_header("Content-Length", str(len(answer)))
@@ -258,27 +261,51 @@ def sts():
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Sts)
-    server.asked = []
+    server.asked, server.secret = [], SECRET
+    server.until = datetime.now(timezone.utc) + timedelta(days=1)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()
 
 
-def test_a_web_identity_becomes_keys(s3, sts, start_on, connect, tmp_path, name):
+@pytest.fixture
+def by_web_identity(s3, sts, start_on, connect, tmp_path):
+    """The client of a gateway that has no key, but the token of a pod."""
     token = tmp_path / "token"
     token.write_text("a token of the cluster")
     options = {key: value for key, value in s3.options().items() if "key" not in key}
     env = {
-        "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/tables",
+        "AWS_ROLE_ARN": ROLE,
         "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
         "AWS_ENDPOINT_URL_STS": f"http://127.0.0.1:{sts.server_port}",
     }
-    client = connect(start_on(s3, {"options": options | {"aws_provider_scheme": "irsa"}}, env=env))
+    return connect(start_on(s3, {"options": options | {"aws_provider_scheme": "irsa"}}, env=env))
+
+
+def test_a_web_identity_becomes_keys(by_web_identity, sts, name):
+    client = by_web_identity
     assert client.put(name, numbers(0, 10)).num_rows == 10
     assert client.scan(name) == numbers(0, 10)
     assert sts.asked[0]["WebIdentityToken"] == "a token of the cluster"
-    assert sts.asked[0]["RoleArn"] == env["AWS_ROLE_ARN"]
+    assert sts.asked[0]["RoleArn"] == ROLE
+    assert len(sts.asked) == 1, "keys that are good for a day are kept"
+
+
+def test_keys_that_run_out_are_renewed_and_a_commit_goes_on_once_they_are(by_web_identity, sts, name):
+    sts.until = datetime.now(timezone.utc)
+    client = by_web_identity
+    run = epoch()
+    assert not client.commit(prepared(client, name, run=run)).already_committed
+    asked = len(sts.asked)
+    assert asked > 1
+    committable = prepared(client, name, 10, 20, run=run, seq=2)
+    sts.secret = "of a role that was withdrawn"
+    assert refusal(client.commit, committable)[0] == "PERMISSION_DENIED"
+    assert len(sts.asked) > asked
+    sts.secret = SECRET
+    assert not client.commit(committable).already_committed
+    assert client.scan(name).sort_by("id") == numbers(0, 20)
 
 
 def of_client(server: S3Server, secret: str = SECRET) -> dict[str, str]:
@@ -357,6 +384,29 @@ def test_keys_of_a_client_are_taken_where_the_operator_allows_it_and_are_printed
     assert hides(why + everything_told(gateway))
     assert all(hides(part) for part in (committable, info.serialize(), ticket.ticket))
     assert hides(str(client.describe(uri)) + str(client.versions(uri)))
+
+
+def test_lgw_and_jobs_reach_the_store_with_the_keys_of_the_caller(s3, start_without_keys, connect, tmp_path, name):
+    gateway = start_without_keys(client_options=True)
+    uri = f"s3://{s3.BUCKET}/{name}"
+    client = connect(gateway, of_client(s3))
+    for n in range(3):
+        client.commit(prepared(client, uri, n * 10, n * 10 + 10))
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET + "\n")
+    options = {**of_client(s3), "s3-secret-key": f"@{secret}"}
+    flags = [part for option in options.items() for part in ("--storage-option", "=".join(option))]
+    assert command.run(gateway.uri, *flags, "--output", "csv", "count", uri).stdout.split() == ["rows", "30"]
+    command.run(gateway.uri, *flags, "compact", uri)
+    assert client.describe(uri).num_fragments == 1
+    by_environment = {"LANCE_GATEWAY_STORAGE_OPTIONS": ",".join(map("=".join, of_client(s3).items()))}
+    command.run(gateway.uri, "cleanup", uri, "--keep", "1", env=by_environment)
+    assert len(client.versions(uri)) == 1
+
+    assert "PERMISSION_DENIED" in command.run(gateway.uri, "compact", uri, ok=False).stderr
+    wrong = command.run(gateway.uri, "--storage-option", SECRET, "count", uri, ok=False)
+    assert (wrong.returncode, hides(wrong.stderr)) == (2, True)
+    assert hides(everything_told(gateway))
 
 
 def test_a_flink_table_brings_its_keys_and_no_plan_shows_them(cluster, session, s3, start_without_keys, connect, name):

@@ -193,6 +193,8 @@ class Cluster:
             "rest.address": "localhost",
             "rest.bind-address": "localhost",
             "rest.port": self.rest_port,
+            # A job that waits for a TaskManager fails five times a second: the first cause stays to be seen.
+            "web.exception-history-size": 1000,
             "heartbeat.interval": "1 s",
             # A busy machine is no reason to give up.
             "pekko.ask.timeout": "60 s",
@@ -306,7 +308,7 @@ class Cluster:
         return self.get(f"/jobs/{job}")
 
     def job_error(self, job: str) -> str:
-        history = self.get(f"/jobs/{job}/exceptions").get("exceptionHistory", {}).get("entries", [])
+        history = self.get(f"/jobs/{job}/exceptions?maxExceptions=1000").get("exceptionHistory", {}).get("entries", [])
         return causes("\n".join(e.get("stacktrace", "") for e in history))
 
     def wait(self, job: str, within: float = 300.0, state: str = "FINISHED") -> dict:

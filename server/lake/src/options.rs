@@ -29,6 +29,8 @@ pub struct LakeOptions {
     pub max_list: usize,
     /// Lance file format of new tables: `2.0`, `2.1`, `2.2`.
     pub data_storage_version: String,
+    /// Bytes of one fragment's row lineage in the manifest of a new table; 0: all of it, however much it is.
+    pub row_lineage_inline_bytes: u64,
     /// Bounds of scans.
     pub scan: ScanOptions,
     /// Bounds of staging.
@@ -153,6 +155,7 @@ impl Default for LakeOptions {
             open_tables: 256,
             max_list: 10_000,
             data_storage_version: "2.2".into(),
+            row_lineage_inline_bytes: 32 << 10,
             scan: ScanOptions::default(),
             write: WriteOptions::default(),
             commit: CommitOptions::default(),

@@ -279,6 +279,8 @@ pub struct Prepared {
 pub struct Committed {
     /// What was committed.
     pub id: CommitId,
+    /// Into which table.
+    pub table: TableId,
     /// 0: so long ago that the table does not know.
     pub version: u64,
     /// Whether an earlier call did it.

@@ -429,7 +429,7 @@ async fn a_compaction_that_is_dropped_shows_nothing_and_its_files_go_with_the_sw
 #[tokio::test]
 async fn a_policy_asks_for_what_is_above_its_numbers_and_for_nothing_else() {
     let t = Table::new().await;
-    let policy = Policy { compact_fragments: Some(3), keep_versions: Some(4), ..Policy::default() };
+    let policy = Policy { compact_fragments: Some(6), keep_versions: Some(4), ..Policy::default() };
     for seq in 1..=2 {
         t.append(seq, 0..10).await;
     }

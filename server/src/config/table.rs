@@ -170,6 +170,10 @@ options! {
         max_list: u32 = "10000" in "1".."1000000" of "entries", since "0.1.0";
         /// Lance file format of new tables.
         data_storage_version: StorageVersion = "2.2", since "0.1.0";
+        /// Which version brought a row stands in the manifest, some 70 bytes for each commit. What is more than this for one
+        /// fragment moves into data files of new tables when they are compacted; such a table is read by Lance 14 and newer. 0:
+        /// nothing moves, and each commit writes all of it.
+        row_lineage_inline_bytes: ByteSize = "32KiB" in "0".."1GiB", since "0.1.0";
     }
 
     /// Object stores.
@@ -282,7 +286,7 @@ options! {
         interval: HumanDuration = "0s" in "0s".."30d", since "0.1.0";
         /// Tables of one look; the next one goes on from there.
         max_tables: u32 = "1000" in "1".."1000000" of "tables", since "0.1.0";
-        /// Compact a table once this many of its fragments can be merged. 0: never.
+        /// Keep the fragments that can be merged below this: a table is compacted once there are half as many. 0: never.
         compact_fragments: u32 = "0" in "0".."1000000" of "fragments", since "0.1.0";
         /// Clean up a table once it has more versions than this, down to this many. 0: whatever their number.
         keep_versions: u32 = "0" in "0".."1000000" of "versions", since "0.1.0";

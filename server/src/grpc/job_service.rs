@@ -38,7 +38,7 @@ impl JobService for JobApi {
             Kind::Sweep(sweep) => job::Kind::Sweep(sweep),
         };
         let job = Job { id, table: r.table, kind: Some(kind), ..Job::default() };
-        Ok(Response::new(StartJobResponse { job: Some(self.gateway.jobs.start(job, table)?) }))
+        Ok(Response::new(StartJobResponse { job: Some(self.gateway.jobs.start(job, table, self.gateway.lake()?)?) }))
     }
 
     async fn get_job(&self, request: Request<GetJobRequest>) -> Answer<GetJobResponse> {

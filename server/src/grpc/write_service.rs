@@ -59,10 +59,10 @@ impl WriteService for WriteApi {
 
     async fn commit(&self, request: Request<CommitRequest>) -> Answer<CommitResponse> {
         let committable = request.into_inner().committable;
-        let (lake, metrics) = (self.gateway.lake()?, self.gateway.metrics.clone());
+        let (lake, gateway) = (self.gateway.lake()?, self.gateway.clone());
         let commit = async move {
             let result = lake.commit(&committable).await;
-            metrics.commit_ended(&result);
+            gateway.commit_ended(&result);
             answer(result)
         };
         let committed = to_its_end(&self.gateway, commit).await?;

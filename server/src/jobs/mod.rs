@@ -17,7 +17,7 @@ use lance_gateway_lake::{Lake, Progress, ProgressSender, TableId};
 use lance_gateway_proto::Reason;
 use lance_gateway_proto::v1::job::{Kind, Result as Outcome};
 use lance_gateway_proto::v1::{Job, JobState};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -49,6 +49,8 @@ struct Inner {
     stopping: CancellationToken,
     known: Mutex<Known>,
     threads: Threads,
+    /// Tables that the policy is to look at before its next round.
+    early: mpsc::Sender<Vec<String>>,
 }
 
 /// Jobs by id, and in the order in which they were started.
@@ -78,6 +80,7 @@ impl Jobs {
         lifecycle: Arc<Lifecycle>,
         metrics: Arc<Metrics>,
     ) -> std::io::Result<Self> {
+        let (early, asked) = mpsc::channel(convert::saturating(config.max_tables));
         let jobs = Self {
             inner: Arc::new(Inner {
                 lake,
@@ -88,6 +91,7 @@ impl Jobs {
                 stopping: CancellationToken::new(),
                 known: Mutex::default(),
                 threads: Threads::start(config)?,
+                early,
             }),
         };
         let mut state = jobs.inner.lifecycle.subscribe();
@@ -99,13 +103,21 @@ impl Jobs {
             stopping.cancel();
         });
         if !config.interval.get().is_zero() {
-            jobs.inner.threads.spawn(policy::look_after(jobs.clone()));
+            jobs.inner.threads.spawn(policy::look_after(jobs.clone(), asked));
         }
         Ok(jobs)
     }
 
-    /// Starts a job, or answers the one that was started with this id.
-    pub fn start(&self, mut job: Job, table: TableId) -> Result<Job, Status> {
+    /// A version was committed. After each few of them the policy looks at the table before its next round comes to it.
+    pub fn landed(&self, name: &[String], version: u64) {
+        if policy::is_early(&self.inner.config, version) {
+            // Full: so many tables are waited for that the round is as near.
+            self.inner.early.try_send(name.to_vec()).ok();
+        }
+    }
+
+    /// Starts a job, or answers the one that was started with this id. It reaches the table as the caller's lake does.
+    pub fn start(&self, mut job: Job, table: TableId, lake: Lake) -> Result<Job, Status> {
         let Some(kind) = job.kind else {
             return Err(status(Reason::InvalidArgument, "kind is missing: compaction, cleanup or sweep"));
         };
@@ -126,16 +138,16 @@ impl Jobs {
         known.order.push_back(job.id.clone());
         known.jobs.insert(job.id.clone(), Entry { job: view.clone(), cancel: cancel.clone() });
         drop(known);
-        self.spawn(view, cancel, table, kind);
+        self.spawn(view, cancel, table, lake, kind);
         Ok(job)
     }
 
-    fn spawn(&self, view: watch::Sender<Job>, cancel: CancellationToken, table: TableId, kind: Kind) {
+    fn spawn(&self, view: watch::Sender<Job>, cancel: CancellationToken, table: TableId, lake: Lake, kind: Kind) {
         let inner = self.inner.clone();
         let held = inner.lifecycle.continue_work();
         let (progress, seen): (ProgressSender, _) = watch::channel(Progress::default());
         let work = inner.threads.spawn({
-            let (lake, running) = (inner.lake.clone(), inner.running.clone());
+            let running = inner.running.clone();
             async move {
                 // First the table, so that jobs of one table do not take the room of others while they wait for each other.
                 let _alone = lake.maintain_alone(&table).await?;

@@ -1,6 +1,7 @@
 //! The policy: at each interval a look at the tables of the warehouse, and jobs for what is due.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
@@ -9,6 +10,8 @@ use lance_gateway_proto::Reason;
 use lance_gateway_proto::v1::job::Kind;
 use lance_gateway_proto::v1::{Cleanup, Compaction, Job, JobState, Sweep, Table, TableName, table};
 use moka::future::Cache;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use uuid::Uuid;
 
@@ -21,6 +24,9 @@ use crate::status::status;
 const PREFIX: &str = "maintenance.";
 /// Last sweeps that are remembered; a table that is forgotten is swept early.
 const REMEMBERED_SWEEPS: u64 = 65_536;
+
+/// How often a table is looked at while it grows by one of its numbers.
+const LOOKS_PER_NUMBER: u32 = 8;
 
 /// Properties of a table.
 pub type Properties = HashMap<String, String>;
@@ -73,24 +79,58 @@ fn defaults(config: &MaintenanceConfig) -> Policy {
     }
 }
 
-/// Looks at the tables again and again, until the gateway stops.
-pub(super) async fn look_after(jobs: Jobs) {
+/// Whether the policy is to look at a table that has reached this version, so that a burst of commits does not go far beyond
+/// the numbers. Only those of the configuration count here; a table that has smaller ones of its own is looked at in rounds.
+pub(super) fn is_early(config: &MaintenanceConfig, version: u64) -> bool {
+    if config.interval.get().is_zero() {
+        return false;
+    }
+    let numbers = [config.compact_fragments, config.keep_versions].into_iter().filter(|number| *number > 0);
+    numbers.min().is_some_and(|smallest| version.is_multiple_of(u64::from(smallest / LOOKS_PER_NUMBER).max(1)))
+}
+
+/// Looks at all tables in rounds, and between them at those that it is asked to, until the gateway stops.
+pub(super) async fn look_after(jobs: Jobs, asked: mpsc::Receiver<Vec<String>>) {
     let config = jobs.inner.config.clone();
     let stopping = jobs.inner.stopping.clone();
-    let swept = Cache::new(REMEMBERED_SWEEPS);
+    let looks = Looks { jobs: &jobs, swept: Cache::new(REMEMBERED_SWEEPS), busy: Mutex::default() };
+    let at_once: usize = convert::saturating(config.max_running);
     let mut tour = Tour::default();
-    let looks = async {
+    let rounds = async {
         loop {
             tokio::time::sleep(config.interval.get()).await;
             let tables = tour.next(&jobs.inner.lake, convert::saturating(config.max_tables)).await;
-            stream::iter(tables)
-                .for_each_concurrent(convert::saturating::<u32>(config.max_running), |name| look(&jobs, &swept, name))
-                .await;
+            stream::iter(tables).for_each_concurrent(at_once, |name| looks.at(name)).await;
         }
     };
+    let early = ReceiverStream::new(asked).for_each_concurrent(at_once, |name| looks.at(name));
     tokio::select! {
-        () = looks => {}
+        () = rounds => {}
+        () = early => {}
         () = stopping.cancelled() => {}
+    }
+}
+
+/// What the looks at tables share.
+struct Looks<'a> {
+    jobs: &'a Jobs,
+    /// When tables were swept.
+    swept: Cache<Vec<String>, Instant>,
+    /// Tables that are looked at.
+    busy: Mutex<HashSet<Vec<String>>>,
+}
+
+impl Looks<'_> {
+    /// One at a time for each table.
+    async fn at(&self, name: Vec<String>) {
+        if self.busy().insert(name.clone()) {
+            look(self.jobs, &self.swept, name.clone()).await;
+            self.busy().remove(&name);
+        }
+    }
+
+    fn busy(&self) -> MutexGuard<'_, HashSet<Vec<String>>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,7 +179,7 @@ async fn run(jobs: &Jobs, name: &[String], kind: Kind) {
     let table = Table { kind: Some(table::Kind::Name(TableName { parts: name.to_vec() })) };
     let job =
         Job { id: Uuid::new_v4().to_string(), table: Some(table), kind: Some(kind), by_policy: true, ..Job::default() };
-    match jobs.start(job, TableId::Name(name.to_vec())) {
+    match jobs.start(job, TableId::Name(name.to_vec()), jobs.inner.lake.clone()) {
         Ok(job) => {
             let Ok(watched) = jobs.watch(&job.id) else { return };
             let ended = watched.filter(|job| std::future::ready(job.state() != JobState::Running));
@@ -201,6 +241,7 @@ impl Tour {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn properties(pairs: &[(&str, &str)]) -> Properties {
         pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
@@ -222,6 +263,22 @@ mod tests {
             sweep_interval: None,
         };
         assert_eq!(overridden(defaults, table.iter()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_burst_of_commits_is_looked_at_eight_times_for_the_smallest_number() {
+        let config = |interval: &str, compact_fragments, keep_versions| MaintenanceConfig {
+            interval: HumanDuration::parse(interval).unwrap(),
+            compact_fragments,
+            keep_versions,
+            ..Config::default().maintenance
+        };
+        let early = |config: MaintenanceConfig| (1..=100).filter(|v| is_early(&config, *v)).count();
+        assert_eq!(early(config("1m", 50, 80)), 16);
+        assert_eq!(early(config("1m", 0, 80)), 10);
+        assert_eq!(early(config("1m", 3, 0)), 100);
+        assert_eq!(early(config("1m", 0, 0)), 0);
+        assert_eq!(early(config("0s", 50, 80)), 0, "there is no policy");
     }
 
     #[test]

@@ -42,6 +42,31 @@ pub struct Global {
     /// Certificates (PEM) of the authorities to trust with grpc+tls, instead of the system's.
     #[arg(long, global = true, env = "LANCE_GATEWAY_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// Option of the store of the tables, such as s3-access-key, where the operator allows it. KEY=@FILE reads the value from a
+    /// file, so that it is in no list of processes. Repeatable.
+    #[arg(
+        long = "storage-option",
+        global = true,
+        env = "LANCE_GATEWAY_STORAGE_OPTIONS",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_name = "KEY=VALUE",
+        value_parser = parse_storage_option
+    )]
+    pub storage_options: Vec<StorageOption>,
+}
+
+/// A part of `--storage-option`. Its value is never shown.
+#[derive(Clone)]
+pub struct StorageOption {
+    pub key: String,
+    pub value: String,
+}
+
+impl std::fmt::Debug for StorageOption {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}=…", self.key)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -241,6 +266,13 @@ pub struct Namespace(pub Vec<String>);
 
 fn parse_namespace(text: &str) -> Result<Namespace, String> {
     Ok(Namespace(text.split('.').map(str::to_owned).collect()))
+}
+
+/// Never fails, so that a misspelt secret is in no message: what has no `=` is a key without a value.
+#[allow(clippy::unnecessary_wraps, reason = "the signature that clap asks for")]
+fn parse_storage_option(text: &str) -> Result<StorageOption, std::convert::Infallible> {
+    let (key, value) = text.split_once('=').unwrap_or((text, ""));
+    Ok(StorageOption { key: key.to_owned(), value: value.to_owned() })
 }
 
 fn parse_timeout(text: &str) -> Result<Duration, String> {

@@ -102,7 +102,8 @@ impl Lake {
                         match self.known(&location, &opened.id).await? {
                             CommitState::Committed(version) => {
                                 self.prepared(&location).await?.forget(&opened.id).await;
-                                return Ok(Committed { id: opened.id, version, already_committed: already });
+                                let Opened { id, table, .. } = opened;
+                                return Ok(Committed { id, table, version, already_committed: already });
                             }
                             // Others went on and cleaned up the very version that was to be put: it was put into the hole,
                             // beside the history. The id is as open as before.

@@ -18,7 +18,7 @@ use crate::types::TableId;
 /// What a table is kept to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Compact once so many fragments can be merged.
+    /// Keep the fragments that can be merged below this: compact once there are half as many.
     pub compact_fragments: Option<u64>,
     /// Clean up once there are more versions, down to so many.
     pub keep_versions: Option<u64>,
@@ -47,7 +47,7 @@ impl Lake {
             let options = self.compaction_options(&dataset).map_err(lance)?;
             let plan = plan_compaction(&dataset, &options).await.map_err(lance)?;
             let fragments: u64 = plan.compaction_tasks().map(|task| task.task.fragments.len() as u64).sum();
-            Ok(fragments >= most)
+            Ok(fragments >= most.div_ceil(2).max(2))
         })
     }
 

@@ -30,6 +30,19 @@ const MARK_ATTEMPTS: u32 = 20;
 /// Prefixes of configuration keys that would make a writer clean up, or that belong to the gateway.
 const RESERVED_PROPERTIES: [&str; 2] = ["lance.auto_cleanup.", "lance-gateway."];
 
+/// Whether compactions move row lineage that is large out of the manifest, and how much of a fragment's stays in it.
+const LINEAGE_PROPERTIES: [&str; 2] = ["lance.row_lineage.spill", "lance.row_lineage.inline_max_bytes"];
+
+/// The properties of a new table, whose manifest would else grow with each commit for ever. What the client says of it holds.
+fn with_bounded_lineage(given: &HashMap<String, String>, inline_bytes: u64) -> HashMap<String, String> {
+    let mut properties = given.clone();
+    if inline_bytes > 0 && !LINEAGE_PROPERTIES.iter().any(|key| given.contains_key(*key)) {
+        let values = ["true".to_owned(), inline_bytes.to_string()];
+        properties.extend(LINEAGE_PROPERTIES.map(str::to_owned).into_iter().zip(values));
+    }
+    properties
+}
+
 /// A fresh incarnation.
 fn new_incarnation() -> String {
     Uuid::new_v4().to_string()
@@ -68,10 +81,11 @@ impl Lake {
                 Err(e) => return Err(e),
             }
             let lance_schema = to_lance(&schema, &options.primary_key, &file_version)?;
+            let properties = with_bounded_lineage(&options.properties, self.inner.options.row_lineage_inline_bytes);
             let operation = Operation::Overwrite {
                 fragments: Vec::new(),
                 schema: lance_schema,
-                config_upsert_values: (!options.properties.is_empty()).then(|| options.properties.clone()),
+                config_upsert_values: (!properties.is_empty()).then_some(properties),
                 initial_bases: None,
             };
             let incarnation = new_incarnation();

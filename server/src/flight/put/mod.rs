@@ -3,8 +3,6 @@
 mod acks;
 mod source;
 
-use std::sync::Arc;
-
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -135,10 +133,10 @@ async fn finished(lake: &Lake, table: &lake::TableId, id: &CommitId) -> Result<O
 }
 
 async fn commit(gateway: &Gateway, id: CommitId, write: Bytes, staged: Staged) -> Result<u64, Status> {
-    let (lake, metrics) = (gateway.lake()?, Arc::clone(&gateway.metrics));
+    let (lake, ended) = (gateway.lake()?, gateway.clone());
     let commit = async move {
         let result = prepare_and_commit(&lake, id, &write, staged).await;
-        metrics.commit_ended(&result);
+        ended.commit_ended(&result);
         result.map_err(from_lake)
     };
     to_its_end(gateway, commit).await.map(|committed| committed.version)

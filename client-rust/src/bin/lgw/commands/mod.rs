@@ -11,9 +11,9 @@ use std::fs;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::CommandFactory;
-use lance_gateway_client::{Cleanup, Client, ClientOptions, JobKind, TlsOptions};
+use lance_gateway_client::{Cleanup, Client, ClientOptions, JobKind, StorageOptions, TlsOptions};
 
-use crate::args::{Args, Command, Global};
+use crate::args::{Args, Command, Global, StorageOption};
 use crate::console::Console;
 use crate::failure::{Failure, Result};
 
@@ -85,7 +85,27 @@ async fn connect(global: &Global) -> Result<Client> {
         let pem = fs::read(ca).map_err(|e| Failure::local(format!("{}: {e}", ca.display())))?;
         options.tls = TlsOptions { ca_pem: Some(pem), ..TlsOptions::default() };
     }
+    options.storage = storage_options(global)?;
     Ok(Client::connect(&global.uri, options).await?)
+}
+
+/// Messages hold names and no values, which may be secrets.
+fn storage_options(global: &Global) -> Result<StorageOptions> {
+    let mut options = Vec::with_capacity(global.storage_options.len());
+    for StorageOption { key, value } in &global.storage_options {
+        if value.is_empty() {
+            return Err(Failure::Usage("--storage-option is KEY=VALUE or KEY=@FILE".to_owned()));
+        }
+        let value = match value.strip_prefix('@') {
+            Some(file) => fs::read_to_string(file)
+                .map_err(|e| Failure::local(format!("--storage-option {key}: {file}: {e}")))?
+                .trim_end()
+                .to_owned(),
+            None => value.clone(),
+        };
+        options.push((key.clone(), value));
+    }
+    Ok(options.into_iter().collect())
 }
 
 /// A time to the second, for people and programs alike.

@@ -98,6 +98,7 @@ public final class LanceDynamicTableFactory
                 LanceOptions.VECTOR_REFINE_FACTOR,
                 LanceOptions.S3_ACCESS_KEY,
                 LanceOptions.S3_SECRET_KEY,
+                LanceOptions.S3_SESSION_TOKEN,
                 LanceOptions.S3_REGION,
                 LanceOptions.S3_ENDPOINT,
                 LanceOptions.S3_VIRTUAL_HOSTED_STYLE,

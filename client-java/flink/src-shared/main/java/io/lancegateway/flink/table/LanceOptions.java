@@ -169,6 +169,11 @@ public final class LanceOptions {
                     .stringType()
                     .noDefaultValue()
                     .withDescription("The secret of 's3-access-key'.");
+    public static final ConfigOption<String> S3_SESSION_TOKEN =
+            ConfigOptions.key("s3-session-token")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription("The token that comes with keys that run out.");
     public static final ConfigOption<String> S3_REGION =
             ConfigOptions.key("s3-region")
                     .stringType()
@@ -195,6 +200,7 @@ public final class LanceOptions {
             List.of(
                     S3_ACCESS_KEY,
                     S3_SECRET_KEY,
+                    S3_SESSION_TOKEN,
                     S3_REGION,
                     S3_ENDPOINT,
                     S3_VIRTUAL_HOSTED_STYLE,
