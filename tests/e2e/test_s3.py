@@ -396,14 +396,16 @@ def test_lgw_and_jobs_reach_the_store_with_the_keys_of_the_caller(s3, start_with
     secret.write_text(SECRET + "\n")
     options = {**of_client(s3), "s3-secret-key": f"@{secret}"}
     flags = [part for option in options.items() for part in ("--storage-option", "=".join(option))]
-    assert command.run(gateway.uri, *flags, "--output", "csv", "count", uri).stdout.split() == ["rows", "30"]
+    assert command.run(gateway.uri, *flags, "--output", "csv", "count", uri).stdout.split()[1].startswith("30,")
     command.run(gateway.uri, *flags, "compact", uri)
     assert client.describe(uri).num_fragments == 1
     by_environment = {"LANCE_GATEWAY_STORAGE_OPTIONS": ",".join(map("=".join, of_client(s3).items()))}
     command.run(gateway.uri, "cleanup", uri, "--keep", "1", env=by_environment)
     assert len(client.versions(uri)) == 1
 
-    assert "PERMISSION_DENIED" in command.run(gateway.uri, "compact", uri, ok=False).stderr
+    without = command.run(gateway.uri, "compact", uri, ok=False)
+    assert without.returncode == 1
+    assert any(told in without.stderr for told in ("(PERMISSION_DENIED)", "(STORE_UNAVAILABLE)"))
     wrong = command.run(gateway.uri, "--storage-option", SECRET, "count", uri, ok=False)
     assert (wrong.returncode, hides(wrong.stderr)) == (2, True)
     assert hides(everything_told(gateway))
