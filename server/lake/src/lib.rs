@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 pub use catalog::TablePage;
 pub use error::*;
-pub use maintain::{Cleaned, CleanupSpec, Compacted, Policy, Progress, ProgressSender, Swept, SweptFile};
+pub use maintain::{Cleaned, CleanupSpec, Compacted, Merge, Policy, Progress, ProgressSender, Swept, SweptFile};
 pub use options::*;
 pub use scan::ScanStream;
 pub use types::*;

@@ -16,7 +16,7 @@ use lance::Dataset;
 use lance::dataset::{InsertBuilder, WriteMode as LanceMode, WriteParams};
 use lance::index::DatasetIndexExt;
 use lance_gateway_lake::{
-    CleanupSpec, CommitId, CreateOptions, ErrorKind, Lake, LakeOptions, Policy, Progress, ProgressSender, Swept,
+    CleanupSpec, CommitId, CreateOptions, ErrorKind, Lake, LakeOptions, Merge, Policy, Progress, ProgressSender, Swept,
     TableId, VersionSelector, WriteMode,
 };
 use lance_index::IndexType;
@@ -271,7 +271,7 @@ async fn an_absent_table_is_not_clean_but_absent() {
     let t = Table::new().await;
     let absent = TableId::Name(vec!["absent".into()]);
     assert_eq!(t.lake.sweep(&absent, false, &nobody()).await.unwrap_err().kind(), ErrorKind::TableNotFound);
-    assert_eq!(t.lake.compact(&absent, &nobody()).await.unwrap_err().kind(), ErrorKind::TableNotFound);
+    assert_eq!(t.lake.compact(&absent, Merge::All, &nobody()).await.unwrap_err().kind(), ErrorKind::TableNotFound);
     assert_eq!(t.lake.cleanup(&absent, &keep(1), &nobody()).await.unwrap_err().kind(), ErrorKind::TableNotFound);
 }
 
@@ -286,7 +286,7 @@ async fn an_auto_cleanup_that_others_set_deletes_no_staged_file_and_no_version_t
     for seq in 2..8 {
         t.append(seq, 0..10).await;
     }
-    assert_eq!(t.lake.compact(&t.id, &nobody()).await.unwrap().fragments_removed, 6);
+    assert_eq!(t.lake.compact(&t.id, Merge::All, &nobody()).await.unwrap().fragments_removed, 6);
     assert!(t.versions().await.starts_with(&versions), "a commit of ours removed versions");
     t.lake.commit(&staged).await.unwrap();
     assert_eq!(t.count().await, 70);
@@ -368,7 +368,7 @@ async fn a_compaction_merges_fragments_and_keeps_rows_ledger_and_indexes() {
     foreign.create_index(&["id"], IndexType::BTree, None, &ScalarIndexParams::default(), true).await.unwrap();
     foreign.delete("id >= 10 AND id < 15").await.unwrap();
     let ids = foreign.scan().try_into_batch().await.unwrap();
-    let compacted = t.lake.compact(&t.id, &nobody()).await.unwrap();
+    let compacted = t.lake.compact(&t.id, Merge::All, &nobody()).await.unwrap();
     assert_eq!((compacted.fragments_removed, compacted.fragments_added), (20, 1));
     assert_eq!((t.fragments().await, t.count().await), (1, 195));
     assert_eq!(t.foreign().await.scan().try_into_batch().await.unwrap(), ids, "rows are others, or in another order");
@@ -376,7 +376,7 @@ async fn a_compaction_merges_fragments_and_keeps_rows_ledger_and_indexes() {
     for committable in &committables {
         assert!(t.lake.commit(committable).await.unwrap().already_committed);
     }
-    let again = t.lake.compact(&t.id, &nobody()).await.unwrap();
+    let again = t.lake.compact(&t.id, Merge::All, &nobody()).await.unwrap();
     assert_eq!((again.fragments_removed, again.version), (0, 0));
 }
 
@@ -389,7 +389,7 @@ async fn maintenance_beside_commits_loses_no_row_and_fails_no_commit() {
         async move {
             let mut merged = 0;
             while !*stopped.borrow() {
-                merged += t.lake.compact(&t.id, &nobody()).await.unwrap().fragments_removed;
+                merged += t.lake.compact(&t.id, Merge::All, &nobody()).await.unwrap().fragments_removed;
                 t.lake.cleanup(&t.id, &keep(3), &nobody()).await.unwrap();
                 t.sweep().await;
             }
@@ -417,13 +417,31 @@ async fn a_compaction_that_is_dropped_shows_nothing_and_its_files_go_with_the_sw
     let data = t.files("data");
     let (progress, mut seen) = watch::channel(Progress::default());
     tokio::select! {
-        _ = t.lake.compact(&t.id, &progress) => panic!("it came to its end"),
+        _ = t.lake.compact(&t.id, Merge::All, &progress) => panic!("it came to its end"),
         _ = seen.wait_for(|progress| progress.stage == "committing") => {}
     }
     assert_eq!((t.fragments().await, t.count().await), (10, 100));
     t.age_all(DEAD);
     t.sweep().await;
     assert_eq!(t.files("data"), data);
+}
+
+#[tokio::test]
+async fn a_policy_rewrites_a_fragment_only_once_those_behind_it_have_outgrown_it() {
+    let t = Table::new().await;
+    t.append(1, 0..100).await;
+    t.append(2, 100..110).await;
+    t.append(3, 110..120).await;
+    let policy = Policy { compact_fragments: Some(4), ..Policy::default() };
+    assert!(t.lake.compaction_is_due(&t.id, &policy).await.unwrap());
+    let compacted = t.lake.compact(&t.id, Merge::Outgrown, &nobody()).await.unwrap();
+    assert_eq!((compacted.fragments_removed, compacted.fragments_added), (2, 1));
+    assert!(!t.lake.compaction_is_due(&t.id, &policy).await.unwrap());
+
+    t.append(4, 120..140).await;
+    let compacted = t.lake.compact(&t.id, Merge::Outgrown, &nobody()).await.unwrap();
+    assert_eq!((compacted.fragments_removed, compacted.fragments_added), (3, 1));
+    assert_eq!((t.count().await, t.fragments().await), (140, 1));
 }
 
 #[tokio::test]
@@ -442,7 +460,7 @@ async fn a_policy_asks_for_what_is_above_its_numbers_and_for_nothing_else() {
         t.append(seq, 0..10).await;
     }
     assert_eq!(due(&policy).await, (true, Some(keep(4))));
-    t.lake.compact(&t.id, &nobody()).await.unwrap();
+    t.lake.compact(&t.id, Merge::All, &nobody()).await.unwrap();
     t.lake.cleanup(&t.id, &keep(4), &nobody()).await.unwrap();
     assert_eq!(due(&policy).await, (false, None));
     let by_age = Policy { keep_age: Some(DAY), ..Policy::default() };

@@ -148,11 +148,12 @@ impl Jobs {
         let (progress, seen): (ProgressSender, _) = watch::channel(Progress::default());
         let work = inner.threads.spawn({
             let running = inner.running.clone();
+            let by_policy = view.borrow().by_policy;
             async move {
                 // First the table, so that jobs of one table do not take the room of others while they wait for each other.
                 let _alone = lake.maintain_alone(&table).await?;
                 let _room = running.acquire().await;
-                run::run(&lake, &table, &kind, &progress).await
+                run::run(&lake, &table, &kind, by_policy, &progress).await
             }
         });
         self.inner.threads.spawn(async move {

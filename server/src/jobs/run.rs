@@ -1,7 +1,7 @@
 //! What each kind of job does.
 
 use lance_gateway_lake as lake;
-use lance_gateway_lake::{Lake, ProgressSender, TableId};
+use lance_gateway_lake::{Lake, Merge, ProgressSender, TableId};
 use lance_gateway_proto::v1::job::{Kind, Result as Outcome};
 use lance_gateway_proto::v1::{CleanupResult, CompactionResult, SweepResult, SweptFile};
 
@@ -16,10 +16,17 @@ pub(super) fn name(kind: &Kind) -> &'static str {
     }
 }
 
-pub(super) async fn run(lake: &Lake, table: &TableId, kind: &Kind, progress: &ProgressSender) -> lake::Result<Outcome> {
+pub(super) async fn run(
+    lake: &Lake,
+    table: &TableId,
+    kind: &Kind,
+    by_policy: bool,
+    progress: &ProgressSender,
+) -> lake::Result<Outcome> {
     Ok(match kind {
         Kind::Compaction(_) => {
-            let done = lake.compact(table, progress).await?;
+            let merge = if by_policy { Merge::Outgrown } else { Merge::All };
+            let done = lake.compact(table, merge, progress).await?;
             Outcome::CompactionResult(CompactionResult {
                 num_fragments_removed: done.fragments_removed,
                 num_fragments_added: done.fragments_added,

@@ -16,7 +16,7 @@ use lance::dataset::optimize::{CompactionOptions, CompactionTask, RewriteResult,
 use lance_io::object_store::WrappingObjectStore;
 
 use super::guard::DeletesNothing;
-use super::{Compacted, Progress, ProgressSender};
+use super::{Compacted, Merge, Progress, ProgressSender};
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
@@ -41,7 +41,12 @@ enum Step {
 impl Lake {
     /// Merges the small fragments that there are when it begins, and takes deleted rows out of files. Stopped at any point it
     /// leaves whole steps, and files that the sweep takes.
-    pub fn compact<'a>(&'a self, table: &'a TableId, progress: &'a ProgressSender) -> BoxFuture<'a, Result<Compacted>> {
+    pub fn compact<'a>(
+        &'a self,
+        table: &'a TableId,
+        merge: Merge,
+        progress: &'a ProgressSender,
+    ) -> BoxFuture<'a, Result<Compacted>> {
         Box::pin(async move {
             let location = self.locate(table)?;
             let max_attempts = self.inner.options.maintenance.max_attempts;
@@ -49,7 +54,7 @@ impl Lake {
             let mut total = None;
             let mut failures = 0;
             loop {
-                match self.compact_step(&location, &compacted, &mut total, progress).await {
+                match self.compact_step(&location, merge, &compacted, &mut total, progress).await {
                     Ok(Step::Nothing) => return Ok(compacted),
                     Ok(Step::Done { removed, added, version }) => {
                         failures = 0;
@@ -76,6 +81,7 @@ impl Lake {
     async fn compact_step(
         &self,
         location: &Location,
+        merge: Merge,
         so_far: &Compacted,
         total: &mut Option<u64>,
         progress: &ProgressSender,
@@ -87,8 +93,9 @@ impl Lake {
         let (mut dataset, replaced) = self.open_to_compact(location).await?;
         let options = self.compaction_options(&dataset).map_err(lance)?;
         let plan = plan_compaction(&dataset, &options).await.map_err(lance)?;
-        let total = *total.get_or_insert(plan.compaction_tasks().map(|task| task.task.fragments.len() as u64).sum());
-        let tasks = one_step(plan.compaction_tasks());
+        let tasks = merge.choose(plan.compaction_tasks());
+        let total = *total.get_or_insert(tasks.iter().map(|task| task.task.fragments.len() as u64).sum());
+        let tasks = one_step(tasks.into_iter());
         if tasks.is_empty() {
             return Ok(Step::Nothing);
         }

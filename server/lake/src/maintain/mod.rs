@@ -10,6 +10,7 @@ mod guard;
 mod manifests;
 mod names;
 mod policy;
+mod runs;
 mod sweep;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::error::Result;
 use crate::types::TableId;
 
 pub use policy::Policy;
+pub use runs::Merge;
 
 /// Deletes that are sent to the store at once.
 const CONCURRENT_DELETES: usize = 16;

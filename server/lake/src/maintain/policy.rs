@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use lance::Dataset;
 use lance::dataset::optimize::plan_compaction;
 
-use super::CleanupSpec;
+use super::{CleanupSpec, Merge};
 use crate::Lake;
 use crate::error::Result;
 use crate::lance_error::{Missing, from_lance};
@@ -46,7 +46,8 @@ impl Lake {
             let dataset = self.open_latest(&location).await?;
             let options = self.compaction_options(&dataset).map_err(lance)?;
             let plan = plan_compaction(&dataset, &options).await.map_err(lance)?;
-            let fragments: u64 = plan.compaction_tasks().map(|task| task.task.fragments.len() as u64).sum();
+            let tasks = Merge::Outgrown.choose(plan.compaction_tasks());
+            let fragments: u64 = tasks.iter().map(|task| task.task.fragments.len() as u64).sum();
             Ok(fragments >= most.div_ceil(2).max(2))
         })
     }
