@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_flight::flight_service_client::FlightServiceClient;
 use lance_gateway_proto::STORAGE_OPTIONS_HEADER;
+use lance_gateway_proto::v1::index_service_client::IndexServiceClient;
 use lance_gateway_proto::v1::job_service_client::JobServiceClient;
 use lance_gateway_proto::v1::status_service_client::StatusServiceClient;
 use lance_gateway_proto::v1::table_service_client::TableServiceClient;
@@ -106,6 +107,13 @@ impl Client {
     pub(crate) fn jobs(&self) -> JobServiceClient<Channel> {
         JobServiceClient::new(self.inner.connections.for_call())
             .max_decoding_message_size(self.options().max_message_bytes)
+    }
+
+    pub(crate) fn indexes(&self) -> IndexServiceClient<Channel> {
+        let limit = self.options().max_message_bytes;
+        IndexServiceClient::new(self.inner.connections.for_call())
+            .max_decoding_message_size(limit)
+            .max_encoding_message_size(limit)
     }
 
     pub(crate) fn statuses(&self) -> StatusServiceClient<Channel> {

@@ -9,10 +9,10 @@ use tonic::Streaming;
 use crate::client::{Call, send};
 use crate::ids::time_from_wire;
 use crate::retry::Pauses;
-use crate::{Client, Error, Result, TableId};
+use crate::{Client, Error, IndexSpec, Indexed, Optimization, Result, TableId};
 
 /// What a job does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum JobKind {
     /// Merges small fragments into large ones, and takes deleted rows out of files.
     Compaction,
@@ -23,6 +23,10 @@ pub enum JobKind {
         /// Only lists.
         dry_run: bool,
     },
+    /// Builds an index.
+    IndexBuild(IndexSpec),
+    /// Brings rows that came later into indexes.
+    IndexOptimization(Optimization),
 }
 
 /// Which versions go: those that fit both rules. The latest, and those with a tag or a branch, stay.
@@ -119,6 +123,15 @@ pub enum JobResult {
         /// Younger files were left alone.
         min_age: Duration,
     },
+    /// Of the build of an index.
+    Index(Indexed),
+    /// Of an optimization.
+    Optimization {
+        /// The version that shows it; None: there was nothing to do.
+        version: Option<u64>,
+        /// The indexes it was about.
+        indexes: Vec<Indexed>,
+    },
 }
 
 /// A file that no version names.
@@ -145,12 +158,23 @@ pub struct JobWatch {
 impl Client {
     /// Starts a job and answers at once.
     pub async fn start_job(&self, table: impl Into<TableId>, kind: &JobKind) -> Result<Job> {
-        let call = Call::changes("start job");
-        let message = v1::StartJobRequest {
-            request_id: call.request_id.clone(),
-            table: table.into().to_wire(),
-            kind: Some(kind.to_wire()),
+        use v1::start_job_request::Kind;
+        let table = table.into();
+        let kind = match kind {
+            JobKind::IndexBuild(spec) => return Job::from_wire(self.start_index_build(table, spec).await?),
+            JobKind::IndexOptimization(what) => return Job::from_wire(self.start_optimization(table, what).await?),
+            JobKind::Compaction => Kind::Compaction(v1::Compaction {}),
+            JobKind::Cleanup(cleanup) => Kind::Cleanup(v1::Cleanup {
+                // No age is longer than what the wire holds.
+                older_than: cleanup.older_than.map(|age| age.try_into().unwrap_or_default()),
+                keep_versions: cleanup.keep_versions.unwrap_or_default(),
+                dry_run: cleanup.dry_run,
+            }),
+            JobKind::Sweep { dry_run } => Kind::Sweep(v1::Sweep { dry_run: *dry_run }),
         };
+        let call = Call::changes("start job");
+        let message =
+            v1::StartJobRequest { request_id: call.request_id.clone(), table: table.to_wire(), kind: Some(kind) };
         Job::from_wire(send!(self.jobs().start_job, call, message)?.job)
     }
 
@@ -222,26 +246,14 @@ impl JobWatch {
 }
 
 impl JobKind {
-    fn to_wire(&self) -> v1::start_job_request::Kind {
-        use v1::start_job_request::Kind;
-        match self {
-            Self::Compaction => Kind::Compaction(v1::Compaction {}),
-            Self::Cleanup(cleanup) => Kind::Cleanup(v1::Cleanup {
-                // No age is longer than what the wire holds.
-                older_than: cleanup.older_than.map(|age| age.try_into().unwrap_or_default()),
-                keep_versions: cleanup.keep_versions.unwrap_or_default(),
-                dry_run: cleanup.dry_run,
-            }),
-            Self::Sweep { dry_run } => Kind::Sweep(v1::Sweep { dry_run: *dry_run }),
-        }
-    }
-
-    /// `compaction`, `cleanup` or `sweep`.
+    /// As people call it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Compaction => "compaction",
             Self::Cleanup(_) => "cleanup",
             Self::Sweep { .. } => "sweep",
+            Self::IndexBuild(_) => "index build",
+            Self::IndexOptimization(_) => "index optimization",
         }
     }
 }
@@ -279,6 +291,8 @@ impl Job {
                 dry_run: cleanup.dry_run,
             }),
             v1::job::Kind::Sweep(sweep) => JobKind::Sweep { dry_run: sweep.dry_run },
+            v1::job::Kind::IndexBuild(build) => JobKind::IndexBuild(IndexSpec::from_wire(build)),
+            v1::job::Kind::IndexOptimization(what) => JobKind::IndexOptimization(Optimization::from_wire(what)),
         };
         let table = match job.table.and_then(|table| table.kind).ok_or_else(wrong)? {
             v1::table::Kind::Name(name) => TableId::Name(name.parts),
@@ -330,6 +344,11 @@ impl JobResult {
                     })
                     .collect(),
                 min_age: done.min_age.and_then(|age| age.try_into().ok()).unwrap_or_default(),
+            },
+            v1::job::Result::IndexResult(done) => Self::Index(Indexed::from_wire(done)),
+            v1::job::Result::OptimizationResult(done) => Self::Optimization {
+                version: Some(done.version).filter(|version| *version > 0),
+                indexes: done.indexes.into_iter().map(Indexed::from_wire).collect(),
             },
         }
     }

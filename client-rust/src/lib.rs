@@ -32,6 +32,7 @@ mod error;
 mod filter;
 mod flight;
 mod ids;
+mod index;
 mod jobs;
 mod options;
 mod retry;
@@ -44,6 +45,10 @@ pub use client::Client;
 pub use error::{Error, ErrorKind, Result};
 pub use filter::{Expr, Filter, Literal, col, lit};
 pub use ids::{ColumnPath, CommitId, TableId, VersionSelector};
+pub use index::{
+    FullTextIndex, IndexSpec, IndexStatistics, Indexed, Metric, Optimization, ScalarIndexType, VectorIndex,
+    VectorIndexType,
+};
 pub use jobs::{Cleanup, Job, JobKind, JobResult, JobState, JobWatch, SweptFile};
 pub use lance_gateway_proto::{Reason, Retry};
 pub use options::{ClientOptions, RetryOptions, StorageOptions, TlsOptions};

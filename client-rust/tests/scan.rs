@@ -158,14 +158,14 @@ async fn a_ticket_is_read_elsewhere_and_from_any_row() {
 
 #[tokio::test]
 async fn a_stream_that_stays_silent_ends_at_the_idle_limit() {
-    let (gateway, _) = gateway(1).await;
+    let (gateway, patient) = gateway(1).await;
+    let plan = patient.scan("t").plan().await.unwrap();
     let mut options = quick();
     options.request_timeout = Duration::from_millis(50);
     options.retry.max_attempts = 1;
     let client = Client::connect(&gateway.uri, options).await.unwrap();
     gateway.fail_next("DoGet", Fault::Hang);
-    let plan = client.scan("t").plan().await.unwrap();
-    let error = plan.stream().next().await.unwrap().unwrap_err();
+    let error = client.read(&plan.splits()[0]).stream().next().await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 

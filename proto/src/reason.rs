@@ -94,6 +94,10 @@ reasons! {
     CommitAborted = "COMMIT_ABORTED", FailedPrecondition, Never;
     /// The gateway knows no such job, or no longer.
     JobNotFound = "JOB_NOT_FOUND", NotFound, Never;
+    /// The table has no such index.
+    IndexNotFound = "INDEX_NOT_FOUND", NotFound, Never;
+    /// The table has an index of this name already.
+    IndexAlreadyExists = "INDEX_ALREADY_EXISTS", AlreadyExists, Never;
     /// It contradicts what is committed already.
     CommitConflict = "COMMIT_CONFLICT", FailedPrecondition, Never;
     /// Other writers were faster, more often than the gateway retries.

@@ -107,6 +107,8 @@ pub fn reason_of(kind: ErrorKind) -> Reason {
         ErrorKind::TableNotFound => Reason::TableNotFound,
         ErrorKind::TableVersionNotFound => Reason::TableVersionNotFound,
         ErrorKind::TableAlreadyExists => Reason::TableAlreadyExists,
+        ErrorKind::IndexNotFound => Reason::IndexNotFound,
+        ErrorKind::IndexAlreadyExists => Reason::IndexAlreadyExists,
         ErrorKind::NamespaceNotFound => Reason::NamespaceNotFound,
         ErrorKind::NamespaceAlreadyExists => Reason::NamespaceAlreadyExists,
         ErrorKind::NamespaceNotEmpty => Reason::NamespaceNotEmpty,

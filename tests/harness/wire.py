@@ -30,12 +30,15 @@ def _generate() -> None:
 
 
 _generate()
+index_pb2 = importlib.import_module("lancegateway.v1.index_pb2")
+indexes_pb2 = importlib.import_module("lancegateway.v1.index_service_pb2")
 jobs_pb2 = importlib.import_module("lancegateway.v1.job_service_pb2")
 scan_pb2 = importlib.import_module("lancegateway.v1.scan_pb2")
 status_service_pb2 = importlib.import_module("lancegateway.v1.status_service_pb2")
 table_pb2 = importlib.import_module("lancegateway.v1.table_pb2")
 tables_pb2 = importlib.import_module("lancegateway.v1.table_service_pb2")
 write_pb2 = importlib.import_module("lancegateway.v1.write_service_pb2")
+_indexes_grpc = importlib.import_module("lancegateway.v1.index_service_pb2_grpc")
 _jobs_grpc = importlib.import_module("lancegateway.v1.job_service_pb2_grpc")
 _status_grpc = importlib.import_module("lancegateway.v1.status_service_pb2_grpc")
 _tables_grpc = importlib.import_module("lancegateway.v1.table_service_pb2_grpc")
@@ -149,6 +152,7 @@ class Client:
         self.tables = _tables_grpc.TableServiceStub(self.channel)
         self.writes = _write_grpc.WriteServiceStub(self.channel)
         self.jobs = _jobs_grpc.JobServiceStub(self.channel)
+        self.indexes = _indexes_grpc.IndexServiceStub(self.channel)
         self.status = _status_grpc.StatusServiceStub(self.channel)
 
     def close(self) -> None:
@@ -224,6 +228,28 @@ class Client:
         job = self.end_of_job(self.start_job(name, **kind).id)
         assert job.state == jobs_pb2.JOB_STATE_SUCCEEDED, job
         return job
+
+    # Indexes.
+
+    def start_index(self, name: str, column: str, /, **build: object) -> jobs_pb2.Job:
+        """The build as it begins: `vector`, `scalar` or `full_text` with its message."""
+        build = index_pb2.IndexBuild(column=table_pb2.Column(path=[column]), **build)
+        request = indexes_pb2.CreateIndexRequest(request_id=str(uuid.uuid4()), table=table(name), build=build)
+        return self.indexes.CreateIndex(request).job
+
+    def index(self, name: str, column: str, /, **build: object) -> jobs_pb2.Job:
+        """The build at its end."""
+        return self.end_of_job(self.start_index(name, column, **build).id)
+
+    def optimize(self, name: str, **how: object) -> jobs_pb2.Job:
+        """An optimization at its end."""
+        how = index_pb2.IndexOptimization(**how)
+        request = indexes_pb2.OptimizeIndexRequest(request_id=str(uuid.uuid4()), table=table(name), optimization=how)
+        return self.end_of_job(self.indexes.OptimizeIndex(request).job.id)
+
+    def indexes_of(self, name: str) -> dict[str, indexes_pb2.IndexStatistics]:
+        found = self.indexes.ListIndexes(indexes_pb2.ListIndexesRequest(table=table(name))).indexes
+        return {index.name: index for index in found}
 
     # Rows out.
 

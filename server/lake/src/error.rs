@@ -21,6 +21,10 @@ pub enum ErrorKind {
     TableVersionNotFound,
     /// The table exists already.
     TableAlreadyExists,
+    /// The table has no such index.
+    IndexNotFound,
+    /// The table has an index of this name already.
+    IndexAlreadyExists,
     /// There is no such namespace.
     NamespaceNotFound,
     /// The namespace exists already.

@@ -27,6 +27,7 @@ mod commit;
 mod error;
 #[cfg(feature = "faults")]
 pub mod faults;
+mod index;
 mod lance_error;
 mod maintain;
 mod options;
@@ -44,6 +45,10 @@ use std::sync::Arc;
 
 pub use catalog::TablePage;
 pub use error::*;
+pub use index::{
+    FullTextIndex, IndexKind, IndexSpec, IndexStatistics, Indexed, Metric, OptimizeSpec, ScalarIndexType, VectorIndex,
+    VectorIndexType,
+};
 pub use maintain::{Cleaned, CleanupSpec, Compacted, Merge, Policy, Progress, ProgressSender, Swept, SweptFile};
 pub use options::*;
 pub use scan::ScanStream;

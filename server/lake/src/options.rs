@@ -155,7 +155,7 @@ impl Default for LakeOptions {
             open_tables: 256,
             max_list: 10_000,
             data_storage_version: "2.2".into(),
-            row_lineage_inline_bytes: 32 << 10,
+            row_lineage_inline_bytes: 8 << 10,
             scan: ScanOptions::default(),
             write: WriteOptions::default(),
             commit: CommitOptions::default(),

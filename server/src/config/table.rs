@@ -173,7 +173,7 @@ options! {
         /// Which version brought a row stands in the manifest, some 70 bytes for each commit. What is more than this for one
         /// fragment moves into data files of new tables when they are compacted; such a table is read by Lance 14 and newer. 0:
         /// nothing moves, and each commit writes all of it.
-        row_lineage_inline_bytes: ByteSize = "32KiB" in "0".."1GiB", since "0.1.0";
+        row_lineage_inline_bytes: ByteSize = "8KiB" in "0".."1GiB", since "0.1.0";
     }
 
     /// Object stores.

@@ -1,11 +1,13 @@
 //! The unary services, one file each: convert, call the lake, convert.
 
 mod answers;
+mod index_service;
 mod job_service;
 mod status_service;
 mod table_service;
 mod write_service;
 
+use lance_gateway_proto::v1::index_service_server::IndexServiceServer;
 use lance_gateway_proto::v1::job_service_server::JobServiceServer;
 use lance_gateway_proto::v1::status_service_server::StatusServiceServer;
 use lance_gateway_proto::v1::table_service_server::TableServiceServer;
@@ -16,6 +18,7 @@ use crate::middleware::context;
 use crate::state::Gateway;
 use crate::status;
 
+use index_service::IndexApi;
 use job_service::JobApi;
 use status_service::StatusApi;
 use table_service::TableApi;
@@ -36,6 +39,11 @@ pub fn writes(gateway: &Gateway) -> WriteServiceServer<WriteApi> {
 /// `JobService`.
 pub fn jobs(gateway: &Gateway) -> JobServiceServer<JobApi> {
     JobServiceServer::new(JobApi::new(gateway.clone())).max_decoding_message_size(max_message(gateway))
+}
+
+/// `IndexService`.
+pub fn indexes(gateway: &Gateway) -> IndexServiceServer<IndexApi> {
+    IndexServiceServer::new(IndexApi::new(gateway.clone())).max_decoding_message_size(max_message(gateway))
 }
 
 /// `StatusService`.

@@ -8,6 +8,7 @@ mod run;
 mod threads;
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::Utc;
@@ -16,7 +17,8 @@ use futures::stream;
 use lance_gateway_lake::{Lake, Progress, ProgressSender, TableId};
 use lance_gateway_proto::Reason;
 use lance_gateway_proto::v1::job::{Kind, Result as Outcome};
-use lance_gateway_proto::v1::{Job, JobState};
+use lance_gateway_proto::v1::{IndexBuild, Job, JobState, index_build};
+use prost::Message as _;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -62,6 +64,8 @@ struct Known {
 
 struct Entry {
     job: watch::Sender<Job>,
+    /// Of the job as it was asked for.
+    request: u64,
     cancel: CancellationToken,
 }
 
@@ -70,6 +74,22 @@ enum End {
     Done(Outcome),
     Failed(Reason, String),
     Stopped,
+}
+
+/// Tells requests apart without keeping them.
+fn fingerprint(job: &Job) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let request = Job { table: job.table.clone(), kind: job.kind.clone(), ..Job::default() };
+    request.encode_to_vec().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Centroids and codebooks may have megabytes, and each message of a watched job would hold them.
+fn forget_what_was_trained(build: &mut IndexBuild) {
+    if let Some(index_build::Kind::Vector(vector)) = &mut build.kind {
+        vector.centroids.clear();
+        vector.codebook.clear();
+    }
 }
 
 impl Jobs {
@@ -118,25 +138,29 @@ impl Jobs {
 
     /// Starts a job, or answers the one that was started with this id. It reaches the table as the caller's lake does.
     pub fn start(&self, mut job: Job, table: TableId, lake: Lake) -> Result<Job, Status> {
-        let Some(kind) = job.kind else {
+        let Some(kind) = job.kind.clone() else {
             return Err(status(Reason::InvalidArgument, "kind is missing: compaction, cleanup or sweep"));
         };
         let mut known = self.known();
         if let Some(entry) = known.jobs.get(&job.id) {
             let found = entry.job.borrow().clone();
-            if found.table != job.table || found.kind != job.kind {
+            if entry.request != fingerprint(&job) {
                 return Err(status(Reason::InvalidArgument, "request_id was used for another job; draw a new one"));
             }
             return Ok(found);
         }
         known.make_room(&self.inner.config)?;
+        let request = fingerprint(&job);
+        if let Some(Kind::IndexBuild(build)) = &mut job.kind {
+            forget_what_was_trained(build);
+        }
         job.state = JobState::Running.into();
         "waiting".clone_into(&mut job.stage);
         job.started_at = Some(convert::to_timestamp(Utc::now()));
         let cancel = self.inner.stopping.child_token();
         let view = watch::Sender::new(job.clone());
         known.order.push_back(job.id.clone());
-        known.jobs.insert(job.id.clone(), Entry { job: view.clone(), cancel: cancel.clone() });
+        known.jobs.insert(job.id.clone(), Entry { job: view.clone(), request, cancel: cancel.clone() });
         drop(known);
         self.spawn(view, cancel, table, lake, kind);
         Ok(job)
@@ -144,6 +168,7 @@ impl Jobs {
 
     fn spawn(&self, view: watch::Sender<Job>, cancel: CancellationToken, table: TableId, lake: Lake, kind: Kind) {
         let inner = self.inner.clone();
+        let name = run::name(&kind);
         let held = inner.lifecycle.continue_work();
         let (progress, seen): (ProgressSender, _) = watch::channel(Progress::default());
         let work = inner.threads.spawn({
@@ -158,7 +183,6 @@ impl Jobs {
         });
         self.inner.threads.spawn(async move {
             let _held = held;
-            let name = run::name(&kind);
             let id = view.borrow().id.clone();
             tracing::info!(job = id, kind = name, "a job began");
             inner.metrics.job_began(name);
@@ -336,7 +360,10 @@ mod tests {
         for (n, state) in states.iter().enumerate() {
             let job = Job { id: n.to_string(), state: (*state).into(), ..Job::default() };
             known.order.push_back(job.id.clone());
-            known.jobs.insert(job.id.clone(), Entry { job: watch::Sender::new(job), cancel: CancellationToken::new() });
+            known.jobs.insert(
+                job.id.clone(),
+                Entry { job: watch::Sender::new(job), request: 0, cancel: CancellationToken::new() },
+            );
         }
         known
     }

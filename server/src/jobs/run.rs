@@ -3,7 +3,7 @@
 use lance_gateway_lake as lake;
 use lance_gateway_lake::{Lake, Merge, ProgressSender, TableId};
 use lance_gateway_proto::v1::job::{Kind, Result as Outcome};
-use lance_gateway_proto::v1::{CleanupResult, CompactionResult, SweepResult, SweptFile};
+use lance_gateway_proto::v1::{CleanupResult, CompactionResult, OptimizationResult, SweepResult, SweptFile};
 
 use crate::convert;
 
@@ -13,6 +13,8 @@ pub(super) fn name(kind: &Kind) -> &'static str {
         Kind::Compaction(_) => "compaction",
         Kind::Cleanup(_) => "cleanup",
         Kind::Sweep(_) => "sweep",
+        Kind::IndexBuild(_) => "index build",
+        Kind::IndexOptimization(_) => "index optimization",
     }
 }
 
@@ -51,6 +53,19 @@ pub(super) async fn run(
                 files: done.files.into_iter().map(swept_file).collect(),
                 min_age: Some(convert::to_duration(done.min_age)),
             })
+        }
+        Kind::IndexBuild(build) => {
+            let spec = convert::index_spec(build).map_err(|refused| lake::Error::invalid(refused.message()))?;
+            let done = lake.create_index(table, &spec, progress).await?;
+            let version = done.version;
+            let built = done.indexes.into_iter().next().map(|index| convert::index_result(index, version));
+            Outcome::IndexResult(built.unwrap_or_default())
+        }
+        Kind::IndexOptimization(optimization) => {
+            let done = lake.optimize_indexes(table, &convert::optimize_spec(optimization), progress).await?;
+            let version = done.version;
+            let indexes = done.indexes.into_iter().map(|index| convert::index_result(index, version)).collect();
+            Outcome::OptimizationResult(OptimizationResult { version, indexes })
         }
     })
 }

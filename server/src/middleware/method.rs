@@ -32,6 +32,7 @@ const FLIGHT: &str = "arrow.flight.protocol.FlightService";
 const TABLE: &str = "lancegateway.v1.TableService";
 const WRITE: &str = "lancegateway.v1.WriteService";
 const JOB: &str = "lancegateway.v1.JobService";
+const INDEX: &str = "lancegateway.v1.IndexService";
 const STATUS: &str = "lancegateway.v1.StatusService";
 const HEALTH: &str = "grpc.health.v1.Health";
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
@@ -73,6 +74,11 @@ const METHODS: &[Method] = &[
     method(JOB, "WatchJob", Class::Stream),
     method(JOB, "ListJobs", Class::Read),
     method(JOB, "CancelJob", Class::Change),
+    method(INDEX, "CreateIndex", Class::Change),
+    method(INDEX, "OptimizeIndex", Class::Change),
+    method(INDEX, "DropIndex", Class::Change),
+    method(INDEX, "ListIndexes", Class::Read),
+    method(INDEX, "DescribeIndex", Class::Read),
     method(STATUS, "GetStatus", Class::Open),
     method(HEALTH, "Check", Class::Open),
     method(HEALTH, "Watch", Class::Open),

@@ -14,6 +14,7 @@ const SERVICES: &[&str] = &[
     "lancegateway.v1.WriteService",
     "lancegateway.v1.StatusService",
     "lancegateway.v1.JobService",
+    "lancegateway.v1.IndexService",
     "arrow.flight.protocol.FlightService",
 ];
 

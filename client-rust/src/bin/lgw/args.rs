@@ -186,6 +186,11 @@ pub enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Indexes of a table.
+    Index {
+        #[command(subcommand)]
+        action: IndexAction,
+    },
     /// Jobs of the gateway.
     Jobs {
         #[command(subcommand)]
@@ -209,6 +214,126 @@ pub enum CommitAction {
         /// EPOCH:SEQ
         id: CommitId,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum IndexAction {
+    /// Build an index. Searches do without it until it is there.
+    Create {
+        table: String,
+        /// `a.b` is a field of a struct column.
+        #[arg(value_parser = names::parse_column)]
+        column: ColumnPath,
+        /// How it keeps what it finds.
+        #[arg(long = "type", value_enum, ignore_case = true, value_name = "TYPE")]
+        index_type: IndexType,
+        /// Its name, by default the column and `_idx`.
+        #[arg(long)]
+        name: Option<String>,
+        /// In place of an index of this name, if there is one.
+        #[arg(long)]
+        replace: bool,
+        #[command(flatten)]
+        knobs: Knobs,
+        /// Show the job until it ends.
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Bring rows that came later into indexes.
+    Optimize {
+        table: String,
+        /// All indexes, if none is named.
+        #[arg(value_name = "INDEX")]
+        names: Vec<String>,
+        /// Merge the newest N parts of each index with the new rows; 0: the new rows become a part of their own.
+        #[arg(long, value_name = "N")]
+        merge: Option<u32>,
+        /// Train anew, with all rows.
+        #[arg(long)]
+        retrain: bool,
+        /// Show the job until it ends.
+        #[arg(long)]
+        wait: bool,
+    },
+    /// List the indexes, with how many rows they find.
+    List { table: String },
+    /// All that is known of one index.
+    Describe {
+        table: String,
+        #[arg(value_name = "INDEX")]
+        name: String,
+    },
+    /// Remove an index.
+    Drop {
+        table: String,
+        #[arg(value_name = "INDEX")]
+        name: String,
+    },
+}
+
+/// Types of indexes, by Lance's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum IndexType {
+    IvfFlat,
+    IvfPq,
+    IvfSq,
+    IvfRq,
+    IvfHnswFlat,
+    IvfHnswSq,
+    IvfHnswPq,
+    #[value(name = "BTREE")]
+    BTree,
+    Bitmap,
+    LabelList,
+    Ngram,
+    Zonemap,
+    BloomFilter,
+    /// Full text, with positions.
+    Inverted,
+}
+
+/// What can be set of an index over vectors.
+#[derive(Debug, Default, clap::Args)]
+pub struct Knobs {
+    /// How near two vectors are [default: l2].
+    #[arg(long, value_enum, ignore_case = true)]
+    pub metric: Option<MetricName>,
+    /// Partitions [default: from the number of rows].
+    #[arg(long, value_name = "N")]
+    pub partitions: Option<u32>,
+    /// Parts of a vector, of PQ.
+    #[arg(long, value_name = "N")]
+    pub sub_vectors: Option<u32>,
+    /// Bits of a code, of PQ, SQ and RQ.
+    #[arg(long, value_name = "N")]
+    pub bits: Option<u32>,
+    /// Neighbours in the graph of HNSW.
+    #[arg(long, value_name = "N")]
+    pub m: Option<u32>,
+    /// Levels of the graph of HNSW.
+    #[arg(long, value_name = "N")]
+    pub max_level: Option<u32>,
+    /// Candidates while the graph of HNSW is built.
+    #[arg(long, value_name = "N")]
+    pub ef_construction: Option<u32>,
+}
+
+impl Knobs {
+    pub fn is_empty(&self) -> bool {
+        self.metric.is_none()
+            && [self.partitions, self.sub_vectors, self.bits, self.m, self.max_level, self.ef_construction]
+                .iter()
+                .all(Option::is_none)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MetricName {
+    L2,
+    Cosine,
+    Dot,
+    Hamming,
 }
 
 #[derive(Debug, Subcommand)]

@@ -31,6 +31,14 @@ pub fn parse_columns(text: &str) -> Result<Columns, String> {
     Ok(Columns(columns))
 }
 
+/// One column, written as in a list.
+pub fn parse_column(text: &str) -> Result<ColumnPath, String> {
+    match parse_columns(text)?.0.as_slice() {
+        [column] => Ok(column.clone()),
+        _ => Err(format!("{text:?} is not one column")),
+    }
+}
+
 fn plain(column: &str) -> Result<ColumnPath, String> {
     let names: Vec<&str> = column.trim().split('.').collect();
     match names.iter().any(|name| name.is_empty()) {

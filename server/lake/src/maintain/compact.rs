@@ -5,22 +5,18 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use lance::Dataset;
-use lance::Error as LanceError;
 use lance::dataset::index::DatasetIndexRemapperOptions;
 use lance::dataset::optimize::{CompactionOptions, CompactionTask, RewriteResult, commit_compaction, plan_compaction};
-use lance_io::object_store::WrappingObjectStore;
 
-use super::guard::DeletesNothing;
-use super::{Compacted, Merge, Progress, ProgressSender};
+use super::{Attempts, Compacted, Merge, Progress, ProgressSender};
 use crate::Lake;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::lance_error::{Missing, from_lance};
-use crate::table::{EditingHandler, INCARNATION_KEY, Location, incarnation};
+use crate::table::Location;
 use crate::types::TableId;
 
 /// Bytes of source files that one step rewrites, about.
@@ -49,15 +45,15 @@ impl Lake {
     ) -> BoxFuture<'a, Result<Compacted>> {
         Box::pin(async move {
             let location = self.locate(table)?;
-            let max_attempts = self.inner.options.maintenance.max_attempts;
+            let most = self.inner.options.maintenance.max_attempts;
+            let mut attempts = Attempts::new(most);
             let mut compacted = Compacted::default();
             let mut total = None;
-            let mut failures = 0;
             loop {
                 match self.compact_step(&location, merge, &compacted, &mut total, progress).await {
                     Ok(Step::Nothing) => return Ok(compacted),
                     Ok(Step::Done { removed, added, version }) => {
-                        failures = 0;
+                        attempts = Attempts::new(most);
                         compacted.fragments_removed += removed;
                         compacted.fragments_added += added;
                         compacted.version = version;
@@ -66,13 +62,7 @@ impl Lake {
                             return Ok(compacted);
                         }
                     }
-                    Err(error) => {
-                        failures += 1;
-                        if !may_pass(error.kind()) || failures >= max_attempts {
-                            return Err(error);
-                        }
-                        tracing::debug!(error = %error, failures, "a step of a compaction is planned anew");
-                    }
+                    Err(error) => attempts.failed(error)?,
                 }
             }
         })
@@ -90,9 +80,9 @@ impl Lake {
         let lance = |e| from_lance(e, &doing, Missing::Version);
         let done = so_far.fragments_removed;
         progress.send_replace(Progress { stage: "planning", done, total: total.unwrap_or_default() });
-        let (mut dataset, replaced) = self.open_to_compact(location).await?;
-        let options = self.compaction_options(&dataset).map_err(lance)?;
-        let plan = plan_compaction(&dataset, &options).await.map_err(lance)?;
+        let mut own = self.open_to_maintain(location).await?;
+        let options = self.compaction_options(&own.dataset).map_err(lance)?;
+        let plan = plan_compaction(&own.dataset, &options).await.map_err(lance)?;
         let tasks = merge.choose(plan.compaction_tasks());
         let total = *total.get_or_insert(tasks.iter().map(|task| task.task.fragments.len() as u64).sum());
         let tasks = one_step(tasks.into_iter());
@@ -100,7 +90,7 @@ impl Lake {
             return Ok(Step::Nothing);
         }
         let mut rewritten: Vec<RewriteResult> = Vec::with_capacity(tasks.len());
-        let source = &dataset;
+        let source = &own.dataset;
         let mut rewrites = stream::iter(tasks)
             .map(|task| async move { task.execute(source).await })
             .buffer_unordered(self.inner.options.maintenance.threads.max(1));
@@ -114,47 +104,13 @@ impl Lake {
         drop(rewrites);
         progress.send_replace(Progress { stage: "committing", done: done + sources, total });
         let remap = Arc::new(DatasetIndexRemapperOptions::default());
-        let metrics = commit_compaction(&mut dataset, rewritten, remap, plan.options()).await.map_err(|e| {
-            if replaced.load(Ordering::Relaxed) {
-                return Error::new(
-                    ErrorKind::TableReplaced,
-                    format!("{doing}: it was dropped and made again meanwhile"),
-                )
-                .with_source(e);
-            }
-            lance(e)
-        })?;
+        let committed = commit_compaction(&mut own.dataset, rewritten, remap, plan.options()).await;
+        let metrics = committed.map_err(|e| own.failed(e, &doing))?;
         Ok(Step::Done {
             removed: metrics.fragments_removed as u64,
             added: metrics.fragments_added as u64,
-            version: dataset.manifest().version,
+            version: own.dataset.manifest().version,
         })
-    }
-
-    /// A handle of its own that commits only to this incarnation of the table, and deletes nothing. True behind the mark: a
-    /// commit met another incarnation.
-    async fn open_to_compact(&self, location: &Location) -> Result<(Dataset, Arc<AtomicBool>)> {
-        let latest = self.open_marked(location).await?;
-        let wanted = incarnation(&latest)?;
-        let replaced = Arc::new(AtomicBool::new(false));
-        let met = replaced.clone();
-        let handler = EditingHandler::new(location.access.commit_handler(), move |manifest| {
-            if manifest.table_metadata.get(INCARNATION_KEY) == Some(&wanted) {
-                return Ok(());
-            }
-            met.store(true, Ordering::Relaxed);
-            Err(LanceError::prerequisite_failed("the table was replaced"))
-        });
-        let dataset = self
-            .inner
-            .stores
-            .dataset(latest.uri(), &location.access)
-            .with_commit_handler(Arc::new(handler))
-            .load()
-            .await
-            .map_err(|e| from_lance(e, format!("cannot open table {}", location.shown), Missing::Table))?;
-        let guard: Arc<dyn WrappingObjectStore> = Arc::new(DeletesNothing);
-        Ok((dataset.with_object_store_wrappers([guard]), replaced))
     }
 
     /// What the table's `lance.compaction.*` asks for, within our bounds.
@@ -189,15 +145,4 @@ fn one_step(tasks: impl Iterator<Item = CompactionTask>) -> Vec<CompactionTask> 
         step.push(task);
     }
     step
-}
-
-/// Another writer was in the way, or the outcome of the commit is not known: the next plan begins with what is there.
-fn may_pass(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::ConcurrentModification
-            | ErrorKind::CommitConflict
-            | ErrorKind::CommitStateUnknown
-            | ErrorKind::TableVersionNotFound
-    )
 }

@@ -1,8 +1,9 @@
-//! A store that deletes nothing.
+//! A store in which a piece of maintenance deletes nothing but what it wrote itself.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,14 +17,37 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
 
-/// Lance runs the cleanup that a table's `lance.auto_cleanup` asks for inside each commit that cannot tell it not to, and that
-/// of a compaction cannot. Through this store such a cleanup finds that it may delete nothing.
-#[derive(Debug)]
-pub(super) struct DeletesNothing;
+/// The folder of all indexes of a table.
+const INDICES: &str = "_indices";
 
-impl WrappingObjectStore for DeletesNothing {
+/// Lance runs the cleanup that a table's `lance.auto_cleanup` asks for inside each commit that cannot tell it not to, and those of
+/// compactions and of indexes cannot. Through this store such a cleanup finds that it may delete nothing.
+#[derive(Debug, Default)]
+pub(crate) struct OwnFiles {
+    written: Arc<Written>,
+}
+
+/// What was written, for as long as the work lasts: some files for each fragment or index that it makes.
+#[derive(Debug, Default)]
+struct Written(Mutex<HashSet<Path>>);
+
+impl Written {
+    fn paths(&self) -> MutexGuard<'_, HashSet<Path>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OwnFiles {
+    /// The files of indexes that were written.
+    pub(crate) fn of_indexes(&self) -> Vec<Path> {
+        let of_index = |path: &&Path| path.parts().any(|part| part.as_ref() == INDICES);
+        self.written.paths().iter().filter(of_index).cloned().collect()
+    }
+}
+
+impl WrappingObjectStore for OwnFiles {
     fn wrap(&self, _: &str, original: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
-        Arc::new(Guarded(original))
+        Arc::new(Guarded { inner: original, written: self.written.clone() })
     }
 
     fn wrap_paginated(&self, _: &str, original: Arc<dyn PaginatedListStore>) -> Option<Arc<dyn PaginatedListStore>> {
@@ -32,18 +56,22 @@ impl WrappingObjectStore for DeletesNothing {
 }
 
 #[derive(Debug)]
-struct Guarded(Arc<dyn ObjectStore>);
+struct Guarded {
+    inner: Arc<dyn ObjectStore>,
+    written: Arc<Written>,
+}
 
 impl fmt::Display for Guarded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} without deletes", self.0)
+        write!(f, "{} without deletes", self.inner)
     }
 }
 
 #[async_trait]
 impl ObjectStore for Guarded {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        self.0.put_opts(location, payload, options).await
+        self.written.paths().insert(location.clone());
+        self.inner.put_opts(location, payload, options).await
     }
 
     async fn put_multipart_opts(
@@ -51,42 +79,49 @@ impl ObjectStore for Guarded {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.0.put_multipart_opts(location, options).await
+        self.written.paths().insert(location.clone());
+        self.inner.put_multipart_opts(location, options).await
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.0.get_opts(location, options).await
+        self.inner.get_opts(location, options).await
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.0.get_ranges(location, ranges).await
+        self.inner.get_ranges(location, ranges).await
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        locations
-            .map(|location| {
-                location.and_then(|_| Err(Error::NotSupported { source: "a compaction deletes nothing".into() }))
-            })
-            .boxed()
+        let written = self.written.clone();
+        let own = locations.map(move |location| {
+            let location = location?;
+            if written.paths().contains(&location) {
+                return Ok(location);
+            }
+            Err(Error::NotSupported { source: "maintenance deletes nothing but what it wrote".into() })
+        });
+        self.inner.delete_stream(own.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.0.list(prefix)
+        self.inner.list(prefix)
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.0.list_with_offset(prefix, offset)
+        self.inner.list_with_offset(prefix, offset)
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.0.list_with_delimiter(prefix).await
+        self.inner.list_with_delimiter(prefix).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.0.copy_opts(from, to, options).await
+        self.written.paths().insert(to.clone());
+        self.inner.copy_opts(from, to, options).await
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.0.rename_opts(from, to, options).await
+        self.written.paths().insert(to.clone());
+        self.inner.rename_opts(from, to, options).await
     }
 }

@@ -9,6 +9,7 @@ mod compact;
 mod guard;
 mod manifests;
 mod names;
+mod own;
 mod policy;
 mod runs;
 mod sweep;
@@ -26,6 +27,7 @@ use crate::Lake;
 use crate::error::Result;
 use crate::types::TableId;
 
+pub(crate) use own::Attempts;
 pub use policy::Policy;
 pub use runs::Merge;
 

@@ -57,7 +57,8 @@ fn fragment_bytes(fragment: &Fragment) -> u64 {
     fragment.files.iter().filter_map(|file| file.file_size_bytes.get()).map(u64::from).sum()
 }
 
-fn column_path(dataset: &Dataset, id: i32) -> String {
+/// The column as people write it.
+pub(crate) fn column_path(dataset: &Dataset, id: i32) -> String {
     let path = dataset.schema().field_ancestry_by_id(id).unwrap_or_default();
     path.iter().map(|field| shown_name(&field.name, &field.metadata)).collect::<Vec<_>>().join(".")
 }

@@ -18,6 +18,7 @@ use crate::session::Access;
 use crate::types::TableId;
 
 pub(crate) use create::{INCARNATION_KEY, parse_file_version};
+pub(crate) use describe::column_path;
 pub(crate) use handler::EditingHandler;
 pub(crate) use open::OpenTables;
 pub(crate) use place::{Place, check_part, excerpt, table_of_folder};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::Utc;
-use lance_gateway_client::{Client, Job, JobKind, JobResult, JobState, SweptFile, TableId};
+use lance_gateway_client::{Client, Indexed, Job, JobKind, JobResult, JobState, SweptFile, TableId};
 use serde::Serialize;
 
 use super::time;
@@ -16,7 +16,16 @@ const SPINNER: &str = "{spinner} {msg} {pos}";
 
 /// Starts a job and shows it to its end.
 pub async fn run(client: &Client, table: &str, kind: &JobKind, console: &Console) -> Result<()> {
+    start(client, table, kind, true, console).await
+}
+
+/// Starts a job, and shows it to its end or as it is.
+pub async fn start(client: &Client, table: &str, kind: &JobKind, wait: bool, console: &Console) -> Result<()> {
     let job = client.start_job(table, kind).await?;
+    if !wait {
+        console.note(format!("`lgw jobs watch {}` shows it", job.id));
+        return print(&job, console);
+    }
     console.note(format!("job {}; Ctrl-C leaves it running, `lgw jobs cancel {}` stops it", job.id, job.id));
     watch(client, &job.id, console).await
 }
@@ -110,6 +119,29 @@ enum Done {
     Compaction { num_fragments_removed: u64, num_fragments_added: u64, version: Option<u64> },
     Cleanup { num_versions: u64, num_files: u64, num_bytes: u64, num_failed: u64 },
     Sweep { num_files: u64, num_bytes: u64, num_failed: u64, min_age_seconds: u64, files: Vec<File> },
+    Optimization { version: Option<u64>, indexes: Vec<Index> },
+    Index(Index),
+}
+
+#[derive(Serialize)]
+struct Index {
+    name: String,
+    version: u64,
+    num_indexed_rows: u64,
+    num_unindexed_rows: u64,
+    deferred: bool,
+}
+
+impl From<Indexed> for Index {
+    fn from(indexed: Indexed) -> Self {
+        Self {
+            name: indexed.name,
+            version: indexed.version,
+            num_indexed_rows: indexed.num_indexed_rows,
+            num_unindexed_rows: indexed.num_unindexed_rows,
+            deferred: indexed.deferred,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -123,7 +155,7 @@ struct File {
 impl Shown {
     fn new(job: &Job) -> Self {
         let dry_run = match &job.kind {
-            JobKind::Compaction => false,
+            JobKind::Compaction | JobKind::IndexBuild(_) | JobKind::IndexOptimization(_) => false,
             JobKind::Cleanup(cleanup) => cleanup.dry_run,
             JobKind::Sweep { dry_run } => *dry_run,
         };
@@ -162,6 +194,10 @@ impl From<JobResult> for Done {
                 min_age_seconds: min_age.as_secs(),
                 files: files.into_iter().map(File::from).collect(),
             },
+            JobResult::Index(indexed) => Self::Index(indexed.into()),
+            JobResult::Optimization { version, indexes } => {
+                Self::Optimization { version, indexes: indexes.into_iter().map(Index::from).collect() }
+            }
         }
     }
 }
@@ -233,6 +269,21 @@ fn print(job: &Job, console: &Console) -> Result<()> {
             properties.push(("bytes", human_bytes(*num_bytes)));
             properties.push(("files not deleted", num_failed.to_string()));
             properties.push(("older than", age(*min_age_seconds)));
+        }
+        Some(Done::Index(index)) => {
+            properties.push(("index", index.name.clone()));
+            properties.push(("version", index.version.to_string()));
+            properties.push(("indexed rows", index.num_indexed_rows.to_string()));
+            if index.deferred {
+                properties.push(("deferred", "too few rows to train it: searches read all rows".to_owned()));
+            }
+        }
+        Some(Done::Optimization { version, indexes }) => {
+            properties.push(("version", version.map(|version| version.to_string()).unwrap_or_default()));
+            for index in indexes {
+                let rows = format!("{} rows, {} without it", index.num_indexed_rows, index.num_unindexed_rows);
+                properties.push(("index", format!("{}: {rows}", index.name)));
+            }
         }
         None => {}
     }

@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod commits;
+mod index;
 mod jobs;
 mod put;
 mod scan;
@@ -66,6 +67,7 @@ pub async fn run(args: &Args, console: &Console) -> Result<()> {
         Command::Sweep { table, dry_run } => {
             jobs::run(&connect(global).await?, table, &JobKind::Sweep { dry_run: *dry_run }, console).await
         }
+        Command::Index { action } => index::run(&connect(global).await?, action, console).await,
         Command::Jobs { action } => jobs::jobs(&connect(global).await?, action.as_ref(), console).await,
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Args::command(), "lgw", &mut console.results());

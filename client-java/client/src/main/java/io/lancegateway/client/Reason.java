@@ -37,6 +37,10 @@ public enum Reason {
     COMMIT_ABORTED(Status.Code.FAILED_PRECONDITION, Retry.NEVER),
     /** The gateway knows no such job, or no longer. */
     JOB_NOT_FOUND(Status.Code.NOT_FOUND, Retry.NEVER),
+    /** The table has no such index. */
+    INDEX_NOT_FOUND(Status.Code.NOT_FOUND, Retry.NEVER),
+    /** The table has an index of this name already. */
+    INDEX_ALREADY_EXISTS(Status.Code.ALREADY_EXISTS, Retry.NEVER),
     /** It contradicts what is committed already. */
     COMMIT_CONFLICT(Status.Code.FAILED_PRECONDITION, Retry.NEVER),
     /** Other writers were faster, more often than the gateway retries. */

@@ -1,5 +1,7 @@
 //! From messages to the words of the lake and back. Everything that a message can get wrong by itself is refused here.
 
+mod index;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use tonic::Status;
 
 use crate::jobs::check_properties;
 use crate::status::{from_flight, status};
+
+pub use index::{index_result, index_spec, index_statistics, metric, optimize_spec};
 
 /// Parts of a table or namespace name; deeper catalogs are not heard of.
 const MAX_NAME_PARTS: usize = 16;
