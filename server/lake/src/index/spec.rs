@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, FixedSizeListArray};
+use arrow_array::{Array, FixedSizeListArray};
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::DataType;
 use bytes::Bytes;
@@ -316,7 +316,7 @@ impl VectorIndex {
                     codebook.len()
                 )));
             }
-            pq.codebook = Some(Arc::new(codebook) as ArrayRef);
+            pq.codebook = Some(codebook.values().clone());
         }
         Ok(pq)
     }
