@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use lance_gateway_proto::v1;
+use lance_gateway_proto::{Reason, v1};
 use tonic::Streaming;
 
 use crate::client::{Call, send};
@@ -152,7 +152,7 @@ pub struct JobWatch {
     client: Client,
     id: String,
     stream: Option<Streaming<v1::WatchJobResponse>>,
-    ended: bool,
+    last: Option<Job>,
 }
 
 impl Client {
@@ -199,14 +199,15 @@ impl Client {
 
     /// Follows a job.
     pub fn watch_job(&self, id: &str) -> JobWatch {
-        JobWatch { client: self.clone(), id: id.to_owned(), stream: None, ended: false }
+        JobWatch { client: self.clone(), id: id.to_owned(), stream: None, last: None }
     }
 }
 
 impl JobWatch {
-    /// The job when it is further; None: its end was told. A connection that breaks is opened again.
+    /// The job when it is further; None: its end was told. A connection that breaks is opened again. If the gateway no longer knows
+    /// a job that it was seen at, it was killed meanwhile, and the job is interrupted.
     pub async fn next(&mut self) -> Result<Option<Job>> {
-        if self.ended {
+        if self.last.as_ref().is_some_and(|job| job.state != JobState::Running) {
             return Ok(None);
         }
         let mut pauses = Pauses::new(&self.client.options().retry);
@@ -215,7 +216,7 @@ impl JobWatch {
             match self.read(&call).await {
                 Ok(Some(job)) => {
                     let job = Job::from_wire(job.job)?;
-                    self.ended = job.state != JobState::Running;
+                    self.last = Some(job.clone());
                     return Ok(Some(job));
                 }
                 // Ended without telling the end: the gateway stopped.
@@ -226,6 +227,12 @@ impl JobWatch {
                 Err(error) if error.is_retriable() => {
                     self.stream = None;
                     pauses.wait(error).await?;
+                }
+                Err(error) if error.reason() == Some(Reason::JobNotFound) => {
+                    let Some(job) = &mut self.last else { return Err(error) };
+                    job.state = JobState::Interrupted;
+                    "the gateway was restarted before the job ended: start it again".clone_into(&mut job.message);
+                    return Ok(Some(job.clone()));
                 }
                 Err(error) => return Err(error),
             }

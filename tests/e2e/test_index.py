@@ -2,6 +2,8 @@
 
 import io
 import json
+import re
+import subprocess
 import uuid
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from harness import lgw as command
+from harness import paths
 from harness.process import eventually
 from harness.wire import index_pb2, indexes_pb2, jobs_pb2, reason, table
 
@@ -57,6 +60,14 @@ def dataset(gateway, name: str) -> lance.LanceDataset:
 def nearest(gateway, name: str, query: np.ndarray, k: int = 5, **more: object) -> list[int]:
     query = {"column": "v", "q": query.astype(np.float32), "k": k, **more}
     return dataset(gateway, name).to_table(["id"], nearest=query).column("id").to_pylist()
+
+
+def watches(gateway) -> int:
+    """Calls of WatchJob that are open."""
+    open_calls = re.findall(
+        r"^lance_gateway_calls_in_flight\{.*WatchJob.*\} (\d+)", gateway.admin_get("/metrics")[1], re.M
+    )
+    return sum(map(int, open_calls))
 
 
 def refused(call, request) -> str:
@@ -248,10 +259,15 @@ def test_a_gateway_that_is_killed_in_mid_build_leaves_the_table_as_it_was_and_a_
     client.put(name, pa.table({"id": np.arange(100_000), "v": vectors(noise(100_000, 32))}))
     before = client.describe(name).version
     job = client.start_index(name, "v", **vector("IVF_HNSW_SQ", num_partitions=4, ef_construction=400, m=40))
+    argv = [paths.lgw_binary(), "--uri", gateway.uri, "jobs", "watch", job.id]
+    watcher = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     seen = client.jobs.WatchJob(jobs_pb2.WatchJobRequest(id=job.id))
     assert any(part.job.stage not in ("", "waiting") for part in seen)
+    eventually(lambda: watches(gateway) == 2, what="lgw watches, too")
     gateway.kill()
     gateway.restart()
+    told = watcher.communicate(timeout=60)[1]
+    assert (watcher.returncode, "the gateway was restarted" in told) == (1, True), told
     client = connect(gateway)
     assert (client.describe(name).version, client.indexes_of(name)) == (before, {})
     assert client.index(name, "v", **vector("IVF_FLAT", num_partitions=4)).state == SUCCEEDED
@@ -347,6 +363,27 @@ def test_a_table_of_no_or_one_row_takes_every_index(client, name, empty):
     assert client.index(name, "id", **scalar("BTREE")).state == SUCCEEDED
     assert client.index(name, "text", full_text=index_pb2.FullTextIndex()).state == SUCCEEDED
     assert client.index(name, "v", **vector("IVF_PQ")).index_result.deferred
+
+
+@pytest.mark.parametrize("rule", [{"optimize-rows": 50}, {"optimize-age": "100ms"}])
+def test_a_policy_brings_new_rows_into_the_indexes_while_rows_come(start_gateway, connect, name, rule):
+    client = connect(start_gateway(config={"maintenance": {"interval": "100ms", **rule}}))
+    client.put(name, rows(0, 500))
+    client.index(name, "id", **scalar("BTREE"))
+    client.index(name, "v", **vector("IVF_FLAT", num_partitions=1))
+    client.put(f"{name}_few", rows(0, 10))
+    client.index(f"{name}_few", "v", **vector("IVF_PQ"))
+    for start in range(500, 1500, 100):
+        client.put(name, rows(start, start + 100))
+
+    def are_fresh() -> bool:
+        return all((i.num_indexed_rows, i.num_unindexed_rows) == (1500, 0) for i in client.indexes_of(name).values())
+
+    eventually(are_fresh, what="all rows are indexed")
+    assert client.count(name, "id >= 1400") == 100
+    jobs = client.jobs.ListJobs(jobs_pb2.ListJobsRequest()).jobs
+    assert {job.state for job in jobs} == {SUCCEEDED}
+    assert not [j for j in jobs if j.by_policy and j.table == table(f"{name}_few")], "too few rows to try"
 
 
 def test_lgw_builds_lists_optimizes_and_drops(gateway, client, name):

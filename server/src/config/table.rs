@@ -263,7 +263,7 @@ options! {
         remembered_versions: u32 = "64" in "1".."10000" of "commits", since "0.1.0";
     }
 
-    /// Jobs on tables, and the policy that starts them by itself. Tables override the last four rules by properties of the
+    /// Jobs on tables, and the policy that starts them by itself. Tables override the last six rules by properties of the
     /// same names, see [maintenance.md](maintenance.md).
     maintenance: MaintenanceConfig {
         /// Threads for jobs, besides those for requests.
@@ -292,6 +292,11 @@ options! {
         keep_versions: u32 = "0" in "0".."1000000" of "versions", since "0.1.0";
         /// Clean up only versions older than this. 0s: whatever their age. If both are 0, nothing is cleaned up.
         keep_age: HumanDuration = "0s" in "0s".."3650d", since "0.1.0";
+        /// Optimize the indexes of a table once this many rows are outside of one. 0: whatever their number.
+        optimize_rows: u32 = "0" in "0".."4000000000" of "rows", since "0.1.0";
+        /// Optimize the indexes of a table once rows are outside of one that was built or optimized longer ago than this. 0s: whatever
+        /// its age. If both are 0, no index is optimized.
+        optimize_age: HumanDuration = "0s" in "0s".."3650d", since "0.1.0";
         /// How often a table is swept. 0s: never.
         sweep_interval: HumanDuration = "0s" in "0s".."365d", since "0.1.0";
     }

@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 use lance_gateway_lake::{Lake, Policy, TableId};
 use lance_gateway_proto::Reason;
 use lance_gateway_proto::v1::job::Kind;
-use lance_gateway_proto::v1::{Cleanup, Compaction, Job, JobState, Sweep, Table, TableName, table};
+use lance_gateway_proto::v1::{Cleanup, Compaction, IndexOptimization, Job, JobState, Sweep, Table, TableName, table};
 use moka::future::Cache;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -50,10 +50,12 @@ fn overridden<'a>(
             "compact-fragments" => policy.compact_fragments = some(number()?),
             "keep-versions" => policy.keep_versions = some(number()?),
             "keep-age" => policy.keep_age = some_time(time()?),
+            "optimize-rows" => policy.optimize_rows = some(number()?),
+            "optimize-age" => policy.optimize_age = some_time(time()?),
             "sweep-interval" => policy.sweep_interval = some_time(time()?),
             _ => {
                 return Err(format!(
-                    "there is no property {}: maintenance has compact-fragments, keep-versions, keep-age, sweep-interval",
+                    "there is no property {}: maintenance has compact-fragments, keep-versions, keep-age, optimize-rows, optimize-age, sweep-interval",
                     key.chars().take(64).collect::<String>()
                 ));
             }
@@ -75,6 +77,8 @@ fn defaults(config: &MaintenanceConfig) -> Policy {
         compact_fragments: some(config.compact_fragments.into()),
         keep_versions: some(config.keep_versions.into()),
         keep_age: some_time(config.keep_age.get()),
+        optimize_rows: some(config.optimize_rows.into()),
+        optimize_age: some_time(config.optimize_age.get()),
         sweep_interval: some_time(config.sweep_interval.get()),
     }
 }
@@ -150,7 +154,12 @@ async fn look(jobs: &Jobs, swept: &Cache<Vec<String>, Instant>, name: Vec<String
         if lake.compaction_is_due(&table, &policy).await? {
             run(jobs, &name, Kind::Compaction(Compaction {})).await;
         }
-        // Asked after the compaction, which makes versions.
+        if let Some(spec) = lake.due_optimization(&table, &policy).await? {
+            let num_segments_to_merge = spec.segments_to_merge;
+            let kind = Kind::IndexOptimization(IndexOptimization { num_segments_to_merge, ..Default::default() });
+            run(jobs, &name, kind).await;
+        }
+        // Asked after the others, which make versions.
         if let Some(spec) = lake.due_cleanup(&table, &policy).await? {
             let cleanup = Cleanup {
                 older_than: spec.older_than.map(convert::to_duration),
@@ -260,7 +269,7 @@ mod tests {
             compact_fragments: None,
             keep_versions: Some(5),
             keep_age: Some(Duration::from_secs(14 * 86_400)),
-            sweep_interval: None,
+            ..Policy::default()
         };
         assert_eq!(overridden(defaults, table.iter()).unwrap(), expected);
     }

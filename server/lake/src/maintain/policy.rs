@@ -11,9 +11,16 @@ use lance::dataset::optimize::plan_compaction;
 use super::{CleanupSpec, Merge};
 use crate::Lake;
 use crate::error::Result;
+use crate::index::OptimizeSpec;
 use crate::lance_error::{Missing, from_lance};
 use crate::table::Location;
 use crate::types::TableId;
+
+/// An index that was deferred is not tried again with fewer rows.
+const TRAINABLE: u64 = 256;
+
+/// An index of so many segments, each of which a search asks, is merged into one.
+const MANY_SEGMENTS: u32 = 8;
 
 /// What a table is kept to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +31,10 @@ pub struct Policy {
     pub keep_versions: Option<u64>,
     /// Clean up only versions older than this; alone: all of them.
     pub keep_age: Option<Duration>,
+    /// Optimize indexes once so many rows are outside of one.
+    pub optimize_rows: Option<u64>,
+    /// Optimize indexes once rows are outside of one that is as old.
+    pub optimize_age: Option<Duration>,
     /// How often to sweep.
     pub sweep_interval: Option<Duration>,
 }
@@ -49,6 +60,30 @@ impl Lake {
             let tasks = Merge::Outgrown.choose(plan.compaction_tasks());
             let fragments: u64 = tasks.iter().map(|task| task.task.fragments.len() as u64).sum();
             Ok(fragments >= most.div_ceil(2).max(2))
+        })
+    }
+
+    /// The optimization of indexes that the policy asks for now. Reads what the latest version says of them.
+    pub fn due_optimization<'a>(
+        &'a self,
+        table: &'a TableId,
+        policy: &'a Policy,
+    ) -> BoxFuture<'a, Result<Option<OptimizeSpec>>> {
+        Box::pin(async move {
+            if policy.optimize_rows.is_none() && policy.optimize_age.is_none() {
+                return Ok(None);
+            }
+            let (_, indexes) = self.indexes(table).await?;
+            let is_due = indexes.iter().any(|index| {
+                let outside = index.num_unindexed_rows;
+                let many = policy.optimize_rows.is_some_and(|most| outside >= most);
+                let age = index.created_at.and_then(|at| Utc::now().signed_duration_since(at).to_std().ok());
+                let old = policy.optimize_age.zip(age).is_some_and(|(most, age)| age >= most);
+                outside > 0 && (many || old) && (!index.deferred || outside >= TRAINABLE)
+            });
+            let segments = indexes.iter().map(|index| index.num_segments).max().unwrap_or_default();
+            let segments_to_merge = (segments >= MANY_SEGMENTS).then_some(segments);
+            Ok(is_due.then(|| OptimizeSpec { segments_to_merge, ..OptimizeSpec::default() }))
         })
     }
 
