@@ -21,8 +21,18 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture
-def gateway(start_gateway):
-    return start_gateway(faults=True)
+def gateway(request, start_gateway):
+    """Over a folder, or where a test asks for it over S3."""
+    if getattr(request, "param", "disk") == "disk":
+        return start_gateway(faults=True)
+    s3 = request.getfixturevalue("s3")
+    config = {"storage": {"options": s3.options()}}
+    return start_gateway(warehouse=f"s3://{s3.BUCKET}/flink-faults", config=config, faults=True)
+
+
+def on(*pairs: tuple[str, str], of: str):
+    """One parameter of a test, each with the store that it is tried on."""
+    return pytest.mark.parametrize((of, "gateway"), pairs, indirect=["gateway"])
 
 
 @pytest.fixture
@@ -63,7 +73,13 @@ def is_there_once(client, name: str, start: int, stop: int) -> None:
     assert rows == sorted(set(rows)), rows
 
 
-@pytest.mark.parametrize("point", ["put.prepared", "put.manifest", "put.manifest.done", "commit.reply"])
+@on(
+    ("put.prepared", "s3"),
+    ("put.manifest", "disk"),
+    ("put.manifest.done", "s3"),
+    ("commit.reply", "disk"),
+    of="point",
+)
 def test_a_gateway_killed_in_a_checkpoint_leaves_rows_once(gateway, client, connect, busy, job, inbox, name, point):
     job()
     inbox.drop(0, 5)
@@ -78,7 +94,7 @@ def test_a_gateway_killed_in_a_checkpoint_leaves_rows_once(gateway, client, conn
     is_there_once(client, name, 0, 15)
 
 
-@pytest.mark.parametrize("unaligned", ["false", "true"], ids=["aligned", "unaligned"])
+@on(("false", "disk"), ("true", "s3"), of="unaligned")
 def test_a_taskmanager_killed_in_mid_checkpoint_leaves_rows_once(
     cluster, session, gateway, client, busy, job, inbox, name, unaligned
 ):
@@ -97,7 +113,7 @@ def test_a_taskmanager_killed_in_mid_checkpoint_leaves_rows_once(
     assert cluster.get(f"/jobs/{running}/checkpoints")["counts"]["restored"] >= 1
 
 
-@pytest.mark.parametrize("point", ["put.prepared", "put.manifest.done"])
+@on(("put.prepared", "disk"), ("put.manifest.done", "s3"), of="point")
 def test_a_jobmanager_killed_in_mid_checkpoint_leaves_rows_once(
     cluster, gateway, client, busy, job, inbox, name, point
 ):
@@ -276,7 +292,7 @@ def test_a_store_that_takes_nothing_more_fails_the_job_with_its_reason_and_is_ma
     is_there_once(client, name, 0, 10)
 
 
-@pytest.mark.parametrize("die", ["taskmanager", "gateway"])
+@on(("taskmanager", "disk"), ("gateway", "s3"), of="die")
 def test_an_overwrite_at_parallelism_4_that_is_killed_in_mid_job_holds_exactly_its_own_rows(
     cluster, session, gateway, client, connect, busy, declare, submit, inbox, name, die
 ):

@@ -332,6 +332,27 @@ def start_without_keys(s3, start_gateway):
     return start
 
 
+@pytest.mark.parametrize("keys", ["of the operator", "of the client"])
+def test_a_bucket_may_be_a_part_of_the_host(start_gateway, connect, tmp_path, name, keys):
+    with S3Server(tmp_path / "s3", domain="s3.test") as server:
+        more = {"env": {"HTTP_PROXY": server.endpoint}}
+        uri = f"s3://{server.BUCKET}/{name}"
+        if keys == "of the operator":
+            host = {"aws_endpoint": f"http://{server.BUCKET}.s3.test", "aws_virtual_hosted_style_request": "true"}
+            config = {"storage": {"options": server.options() | host}}
+            client = connect(start_gateway(warehouse=f"s3://{server.BUCKET}", config=config, **more))
+            uri = name
+        else:
+            config = {"table": {"uri-prefixes": [f"s3://{server.BUCKET}/"]}, "storage": {"client-options": True}}
+            options = of_client(server) | {"s3-endpoint": "http://s3.test", "s3-virtual-hosted-style": "true"}
+            client = connect(start_gateway(config=config, **more), options)
+        committable = prepared(client, uri)
+        assert not client.commit(committable).already_committed
+        assert client.commit(committable).already_committed
+        assert client.read(client.plan(uri)) == numbers(0, 10)
+        assert [f for f in server.files("") if name in f]
+
+
 def everything_told(gateway) -> str:
     return gateway.process.stdout() + gateway.process.log.read_text() + gateway.admin_get("/metrics")[1]
 

@@ -27,8 +27,10 @@ class S3Server:
 
     BUCKET = "tables"
 
-    def __init__(self, work: Path):
+    def __init__(self, work: Path, domain: str | None = None):
+        """With a domain, its buckets are also hosts below it: as a proxy the server takes requests to such names."""
         self.work = Path(work)
+        self.domain = domain
         self.port = free_port()
         self.process: Process | None = None
 
@@ -49,7 +51,9 @@ class S3Server:
     def start(self) -> "S3Server":
         data = self.work / "data"
         data.mkdir(parents=True, exist_ok=True)
-        argv = [server_binary(), "--quiet", "--port", f"127.0.0.1:{self.port}", "--region", REGION, "posix", data]
+        argv = [server_binary(), "--quiet", "--port", f"127.0.0.1:{self.port}", "--region", REGION]
+        argv += ["--virtual-domain", self.domain] if self.domain else []
+        argv += ["posix", data]
         env = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
         self.process = Process(argv, self.work / "s3.log", env=env)
         eventually(self._answers, 60, "an answer of the S3 server")
