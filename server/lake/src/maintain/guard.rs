@@ -1,4 +1,4 @@
-//! A store in which a piece of maintenance deletes nothing but what it wrote itself.
+//! A store in which a piece of maintenance deletes nothing but the files of indexes that it wrote itself.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,31 +17,42 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
 
-/// The folder of all indexes of a table.
-const INDICES: &str = "_indices";
-
 /// Lance runs the cleanup that a table's `lance.auto_cleanup` asks for inside each commit that cannot tell it not to, and those of
 /// compactions and of indexes cannot. Through this store such a cleanup finds that it may delete nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct OwnFiles {
     written: Arc<Written>,
 }
 
-/// What was written, for as long as the work lasts: some files for each fragment or index that it makes.
-#[derive(Debug, Default)]
-struct Written(Mutex<HashSet<Path>>);
+/// The files of indexes that were written, for as long as the work lasts: some for each index.
+#[derive(Debug)]
+struct Written {
+    /// Where a table keeps them.
+    folder: Path,
+    paths: Mutex<HashSet<Path>>,
+}
 
 impl Written {
     fn paths(&self) -> MutexGuard<'_, HashSet<Path>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, path: &Path) {
+        if path.prefix_matches(&self.folder) {
+            self.paths().insert(path.clone());
+        }
     }
 }
 
 impl OwnFiles {
-    /// The files of indexes that were written.
-    pub(crate) fn of_indexes(&self) -> Vec<Path> {
-        let of_index = |path: &&Path| path.parts().any(|part| part.as_ref() == INDICES);
-        self.written.paths().iter().filter(of_index).cloned().collect()
+    /// Of the table in this folder of its store.
+    pub(crate) fn new(table: &Path) -> Self {
+        Self { written: Arc::new(Written { folder: table.clone().join("_indices"), paths: Mutex::default() }) }
+    }
+
+    /// All that were written.
+    pub(crate) fn paths(&self) -> Vec<Path> {
+        self.written.paths().iter().cloned().collect()
     }
 }
 
@@ -70,7 +81,7 @@ impl fmt::Display for Guarded {
 #[async_trait]
 impl ObjectStore for Guarded {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        self.written.paths().insert(location.clone());
+        self.written.note(location);
         self.inner.put_opts(location, payload, options).await
     }
 
@@ -79,7 +90,7 @@ impl ObjectStore for Guarded {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.written.paths().insert(location.clone());
+        self.written.note(location);
         self.inner.put_multipart_opts(location, options).await
     }
 
@@ -116,12 +127,12 @@ impl ObjectStore for Guarded {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.written.paths().insert(to.clone());
+        self.written.note(to);
         self.inner.copy_opts(from, to, options).await
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.written.paths().insert(to.clone());
+        self.written.note(to);
         self.inner.rename_opts(from, to, options).await
     }
 }

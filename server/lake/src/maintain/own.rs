@@ -16,8 +16,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
 use crate::table::{EditingHandler, INCARNATION_KEY, Location, incarnation};
 
-/// Commits only to the incarnation of the table that it was opened with, and deletes nothing but what it wrote. Dropped before it
-/// began to commit, it takes the files of its indexes with it; those of data are left to the sweep.
+/// Commits only to the incarnation of the table that it was opened with, and deletes nothing but files of
+/// indexes that it wrote. Dropped before it began to commit, it takes those with it; those of data are left to the sweep.
 pub(crate) struct Own {
     pub(crate) dataset: Dataset,
     files: Arc<OwnFiles>,
@@ -56,8 +56,8 @@ impl Lake {
             .load()
             .await
             .map_err(|e| from_lance(e, format!("cannot open table {}", location.shown), Missing::Table))?;
-        let (store, _) = self.inner.stores.store(&location.uri, &location.access).await?;
-        let files = Arc::new(OwnFiles::default());
+        let (store, table) = self.inner.stores.store(&location.uri, &location.access).await?;
+        let files = Arc::new(OwnFiles::new(&table));
         let guard: Arc<dyn WrappingObjectStore> = files.clone();
         Ok(Own { dataset: dataset.with_object_store_wrappers([guard]), files, store, marks })
     }
@@ -76,7 +76,7 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        let files = self.files.of_indexes();
+        let files = self.files.paths();
         if files.is_empty() || self.marks.sent.load(Ordering::Relaxed) {
             return;
         }
