@@ -31,6 +31,14 @@ pub fn parse_columns(text: &str) -> Result<Columns, String> {
     Ok(Columns(columns))
 }
 
+/// One column, as in a list of them.
+pub fn parse_column(text: &str) -> Result<ColumnPath, String> {
+    match <[ColumnPath; 1]>::try_from(parse_columns(text)?.0) {
+        Ok([column]) => Ok(column),
+        Err(_) => Err(format!("{text:?} is not one column")),
+    }
+}
+
 fn plain(column: &str) -> Result<ColumnPath, String> {
     let names: Vec<&str> = column.trim().split('.').collect();
     match names.iter().any(|name| name.is_empty()) {
