@@ -7,6 +7,7 @@ use arrow_flight::flight_service_client::FlightServiceClient;
 use lance_gateway_proto::STORAGE_OPTIONS_HEADER;
 use lance_gateway_proto::v1::index_service_client::IndexServiceClient;
 use lance_gateway_proto::v1::job_service_client::JobServiceClient;
+use lance_gateway_proto::v1::search_service_client::SearchServiceClient;
 use lance_gateway_proto::v1::status_service_client::StatusServiceClient;
 use lance_gateway_proto::v1::table_service_client::TableServiceClient;
 use lance_gateway_proto::v1::write_service_client::WriteServiceClient;
@@ -100,6 +101,13 @@ impl Client {
     pub(crate) fn writes(&self) -> WriteServiceClient<Channel> {
         let limit = self.options().max_message_bytes;
         WriteServiceClient::new(self.inner.connections.for_call())
+            .max_decoding_message_size(limit)
+            .max_encoding_message_size(limit)
+    }
+
+    pub(crate) fn searches(&self) -> SearchServiceClient<Channel> {
+        let limit = self.options().max_message_bytes;
+        SearchServiceClient::new(self.inner.connections.for_call())
             .max_decoding_message_size(limit)
             .max_encoding_message_size(limit)
     }

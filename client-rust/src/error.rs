@@ -87,6 +87,15 @@ impl Error {
         Self::new(ErrorKind::Input, format!("the rows to write failed: {source}")).with_source(source)
     }
 
+    /// The same without its cause, for where the first is not to be had.
+    pub(crate) fn again(&self) -> Self {
+        let again = Self::new(self.kind(), self.message());
+        match self.reason() {
+            Some(reason) => again.with_reason(reason),
+            None => again,
+        }
+    }
+
     pub(crate) fn timed_out(what: &str, after: Duration, effect: Effect) -> Self {
         Self::new(effect.lost(), format!("{what} got no answer within {after:?}"))
     }

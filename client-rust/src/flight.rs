@@ -10,7 +10,7 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use lance_gateway_proto::STORAGE_OPTIONS_HEADER;
 use lance_gateway_proto::flight::{
-    self as codec, BatchReader, EncodeOptions, Encoder, Frames, GrpcBody, Item, MessageReader, SmallMessages,
+    self as codec, BatchReader, Decoded, EncodeOptions, Encoder, Frames, GrpcBody, Item, MessageReader, SmallMessages,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -25,6 +25,7 @@ use crate::error::Effect;
 use crate::{Client, ClientOptions, Error, Result};
 
 const DO_GET: &str = "/arrow.flight.protocol.FlightService/DoGet";
+const DO_EXCHANGE: &str = "/arrow.flight.protocol.FlightService/DoExchange";
 const DO_PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
 
 /// An acknowledgement is a few KiB.
@@ -57,6 +58,61 @@ pub(crate) async fn do_get(
         std::future::ready(batch)
     });
     Ok(batches.boxed())
+}
+
+/// What a DoExchange answers.
+pub(crate) type Messages = BoxStream<'static, Result<Decoded>>;
+
+/// Opens a stream that sends batches of `schema` and reads what the gateway answers meanwhile.
+pub(crate) async fn do_exchange<E>(
+    client: &Client,
+    call: &Call,
+    descriptor: &FlightDescriptor,
+    schema: &SchemaRef,
+    batches: impl Stream<Item = Result<RecordBatch, E>> + Send + 'static,
+) -> Result<Messages>
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let options = client.options();
+    let sizes = EncodeOptions { max_row_bytes: options.max_message_bytes, ..EncodeOptions::default() };
+    let mut encoder = Encoder::new(schema, sizes);
+    let first = Frames::from(encoder.schema_message(Some(descriptor), Bytes::new()));
+    // A request that breaks off tells the gateway nothing: why it did is kept for the caller.
+    let (fails, failure) = watch::channel(None);
+    let schema = schema.clone();
+    let rest = batches.flat_map(move |batch| {
+        let messages = batch
+            .map_err(Error::input)
+            .and_then(|batch| encoder.encode(&conform(&batch, &schema)?, Bytes::new()).map_err(write_error));
+        stream::iter(match messages {
+            Ok(messages) => messages.into_iter().map(|message| Ok(Frames::from(message))).collect::<Vec<_>>(),
+            Err(error) => {
+                fails.send_replace(Some(error));
+                vec![Err(Status::cancelled("the batches failed"))]
+            }
+        })
+    });
+    let body = Body::new(GrpcBody::request(stream::iter([Ok(first)]).chain(rest).boxed()));
+    let open = send(client.stream_channel(), call, DO_EXCHANGE, options.storage.header(), body);
+    let response = tokio::time::timeout(options.request_timeout, open)
+        .await
+        .map_err(|_| Error::timed_out(call.what, options.request_timeout, call.effect))??;
+    let messages =
+        MessageReader::response(response, options.max_message_bytes).map_err(|e| read_error(e, call.effect))?;
+    let (effect, idle) = (call.effect, options.stream_idle_timeout);
+    let reading = (BatchReader::new(messages), failure);
+    let answers = stream::try_unfold(reading, move |(mut messages, failure)| async move {
+        let next = match tokio::time::timeout(idle, messages.next()).await {
+            Ok(next) => next.transpose().map_err(|e| read_error(e, effect)),
+            Err(_) => Err(Error::unavailable(format!("no answer came within {idle:?}"))),
+        };
+        match next {
+            Ok(next) => Ok(next.map(|decoded| (decoded, (messages, failure)))),
+            Err(error) => Err(failure.borrow().as_ref().map_or(error, |failed: &Error| failed.again())),
+        }
+    });
+    Ok(answers.boxed())
 }
 
 async fn send(

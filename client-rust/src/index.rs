@@ -10,20 +10,7 @@ use lance_gateway_proto::v1;
 
 use crate::client::{Call, send};
 use crate::ids::time_from_wire;
-use crate::{Client, ColumnPath, Error, Job, JobKind, Result, TableId};
-
-/// How near two vectors are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
-    /// The square of the Euclidean distance.
-    L2,
-    /// 1 - cosine similarity.
-    Cosine,
-    /// 1 - dot product.
-    Dot,
-    /// Bits that differ, of vectors of bytes.
-    Hamming,
-}
+use crate::{Client, ColumnPath, Error, Job, JobKind, Metric, Result, TableId};
 
 /// How an index keeps vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,7 +226,7 @@ macro_rules! setters {
 }
 
 impl VectorIndex {
-    /// Of this type, with the metric L2.
+    /// Of this type, with the metric that the table declares, else L2, and hamming for bytes.
     pub fn new(index_type: VectorIndexType) -> Self {
         let index_type = match index_type {
             VectorIndexType::IvfFlat => v1::VectorIndexType::IvfFlat,
@@ -335,38 +322,6 @@ impl Optimization {
     }
 }
 
-impl Metric {
-    /// In lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::L2 => "l2",
-            Self::Cosine => "cosine",
-            Self::Dot => "dot",
-            Self::Hamming => "hamming",
-        }
-    }
-
-    pub(crate) fn to_wire(self) -> v1::Metric {
-        match self {
-            Self::L2 => v1::Metric::L2,
-            Self::Cosine => v1::Metric::Cosine,
-            Self::Dot => v1::Metric::Dot,
-            Self::Hamming => v1::Metric::Hamming,
-        }
-    }
-
-    /// None: the message says nothing of a metric.
-    pub(crate) fn from_wire(metric: i32) -> Option<Self> {
-        Some(match v1::Metric::try_from(metric) {
-            Ok(v1::Metric::L2) => Self::L2,
-            Ok(v1::Metric::Cosine) => Self::Cosine,
-            Ok(v1::Metric::Dot) => Self::Dot,
-            Ok(v1::Metric::Hamming) => Self::Hamming,
-            Ok(v1::Metric::Unspecified) | Err(_) => return None,
-        })
-    }
-}
-
 impl Indexed {
     pub(crate) fn from_wire(result: v1::IndexResult) -> Self {
         Self {
@@ -382,7 +337,7 @@ impl Indexed {
 impl IndexStatistics {
     fn from_wire(index: v1::IndexStatistics) -> Self {
         Self {
-            metric: Metric::from_wire(index.metric),
+            metric: Metric::from_wire(index.metric()),
             name: index.name,
             columns: index.columns,
             index_type: index.r#type,

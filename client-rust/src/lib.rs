@@ -24,6 +24,8 @@
 //! Writing in one call is [`Client::put`]. Writing from many places at once, with one commit, is
 //! [`Client::begin_write`]: stage rows, prepare what was staged, commit it.
 //!
+//! Searching is [`Client::search`], for one vector or text or for many on one stream.
+//!
 //! What went wrong is told by [`Error::reason`], and whether it may pass by [`Error::is_retriable`].
 
 mod client;
@@ -38,6 +40,7 @@ mod options;
 mod retry;
 mod scan;
 mod schema;
+mod search;
 mod table;
 mod write;
 
@@ -46,13 +49,16 @@ pub use error::{Error, ErrorKind, Result};
 pub use filter::{Expr, Filter, Literal, col, lit};
 pub use ids::{ColumnPath, CommitId, TableId, VersionSelector};
 pub use index::{
-    FullTextIndex, IndexSpec, IndexStatistics, Indexed, Metric, Optimization, ScalarIndexType, VectorIndex,
-    VectorIndexType,
+    FullTextIndex, IndexSpec, IndexStatistics, Indexed, Optimization, ScalarIndexType, VectorIndex, VectorIndexType,
 };
 pub use jobs::{Cleanup, Job, JobKind, JobResult, JobState, JobWatch, SweptFile};
 pub use lance_gateway_proto::{Reason, Retry};
 pub use options::{ClientOptions, RetryOptions, StorageOptions, TlsOptions};
 pub use scan::{Plan, Read, RowMetadata, RowStream, Scan, Split};
+pub use search::{
+    Answer, Found, FullTextQuery, HybridQuery, IndexUse, Metric, Query, Search, SearchInfo, TextQuery, Vector,
+    VectorQuery,
+};
 pub use table::{
     CreateOptions, Created, GatewayState, IndexDescription, Limits, RowCount, Status, TableDescription, TableVersion,
 };

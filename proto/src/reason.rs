@@ -72,6 +72,8 @@ reasons! {
     ColumnNotFound = "COLUMN_NOT_FOUND", InvalidArgument, Never;
     /// Rows, files or a schema do not fit the table.
     SchemaMismatch = "SCHEMA_MISMATCH", InvalidArgument, Never;
+    /// The query, the table and the index do not compare vectors alike.
+    MetricMismatch = "METRIC_MISMATCH", InvalidArgument, Never;
     /// There is no such table.
     TableNotFound = "TABLE_NOT_FOUND", NotFound, Never;
     /// The table has no such version, or no longer.

@@ -7,13 +7,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
 use crate::config::Config;
-use crate::status::status;
+use crate::status::{internal, status};
 
 /// The permits of the process.
 #[derive(Debug)]
 pub struct Admission {
     calls: Pool,
     scans: Pool,
+    searches: Pool,
     puts: Pool,
     watches: Pool,
 }
@@ -48,6 +49,15 @@ impl Pool {
         }
     }
 
+    /// In turn, when there is room.
+    async fn wait(&self) -> Result<Permit, Status> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        // Nobody closes it.
+        permit
+            .map(|permit| Permit { _permit: permit })
+            .map_err(|closed| internal("a pool of permits is closed", &closed))
+    }
+
     fn in_use(&self) -> usize {
         self.size - self.permits.available_permits()
     }
@@ -59,6 +69,7 @@ impl Admission {
         Self {
             calls: Pool::new(config.request.max_in_flight, "calls", "request.max-in-flight"),
             scans: Pool::new(config.scan.max_streams, "scan streams", "scan.max-streams"),
+            searches: Pool::new(config.search.max_in_flight, "searches", "search.max-in-flight"),
             puts: Pool::new(config.write.max_streams, "put streams", "write.max-streams"),
             watches: Pool::new(config.maintenance.max_watches, "watched jobs", "maintenance.max-watches"),
         }
@@ -74,6 +85,16 @@ impl Admission {
         self.scans.take()
     }
 
+    /// Room for one search.
+    pub fn search(&self) -> Result<Permit, Status> {
+        self.searches.take()
+    }
+
+    /// Room for one search of many, once it is its turn.
+    pub async fn search_in_turn(&self) -> Result<Permit, Status> {
+        self.searches.wait().await
+    }
+
     /// Room for a stream that writes.
     pub fn put(&self) -> Result<Permit, Status> {
         self.puts.take()
@@ -85,10 +106,11 @@ impl Admission {
     }
 
     /// Name, permits in use and size of each pool, for the metrics.
-    pub(crate) fn usage(&self) -> [(&'static str, usize, usize); 4] {
+    pub(crate) fn usage(&self) -> [(&'static str, usize, usize); 5] {
         [
             ("calls", self.calls.in_use(), self.calls.size),
             ("scans", self.scans.in_use(), self.scans.size),
+            ("searches", self.searches.in_use(), self.searches.size),
             ("puts", self.puts.in_use(), self.puts.size),
             ("watches", self.watches.in_use(), self.watches.size),
         ]

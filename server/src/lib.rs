@@ -19,7 +19,9 @@ pub mod status;
 pub mod telemetry;
 pub mod transport;
 
-use lance_gateway_lake::{CommitOptions, LakeOptions, MaintenanceOptions, ProbeOptions, ScanOptions, WriteOptions};
+use lance_gateway_lake::{
+    CommitOptions, LakeOptions, MaintenanceOptions, ProbeOptions, ScanOptions, SearchOptions, WriteOptions,
+};
 
 use config::Config;
 
@@ -60,6 +62,12 @@ pub fn lake_options(config: &Config) -> LakeOptions {
             max_splits: convert::saturating(config.scan.max_splits),
             memory_bytes: config.scan.memory_bytes.bytes(),
             max_filter_depth: convert::saturating(config.scan.max_filter_depth),
+        },
+        search: SearchOptions {
+            max_k: convert::saturating(config.search.max_k),
+            max_candidates: convert::saturating(config.search.max_candidates),
+            max_clauses: convert::saturating(config.search.max_clauses),
+            max_reply_bytes: config.search.max_reply_bytes.bytes(),
         },
         write: WriteOptions {
             max_rows_per_file: convert::saturating(config.write.max_rows_per_file),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lance_gateway_lake::{Error as LakeError, ErrorKind};
 use lance_gateway_proto::flight::Error as FlightError;
-use lance_gateway_proto::{ERROR_DOMAIN, Reason, Retry};
+use lance_gateway_proto::{ERROR_DOMAIN, Reason, Retry, v1};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -44,6 +44,14 @@ pub fn from_lake(error: LakeError) -> Status {
     let message = shortened(error.message().to_owned());
     log(reason, &message, error.source());
     make(reason, message)
+}
+
+/// The same for one query of many: the call that it came with has not failed.
+pub fn of_query(error: &LakeError) -> v1::QueryError {
+    let reason = reason_of(error.kind());
+    let message = shortened(error.message().to_owned());
+    log(reason, &message, error.source());
+    v1::QueryError { reason: reason.name().to_owned(), message }
 }
 
 /// A status that the transport made (a message that is too large or no protobuf, an unknown method): the same with a reason.
@@ -104,6 +112,7 @@ pub fn reason_of(kind: ErrorKind) -> Reason {
         ErrorKind::InvalidArgument => Reason::InvalidArgument,
         ErrorKind::ColumnNotFound => Reason::ColumnNotFound,
         ErrorKind::SchemaMismatch => Reason::SchemaMismatch,
+        ErrorKind::MetricMismatch => Reason::MetricMismatch,
         ErrorKind::TableNotFound => Reason::TableNotFound,
         ErrorKind::TableVersionNotFound => Reason::TableVersionNotFound,
         ErrorKind::TableAlreadyExists => Reason::TableAlreadyExists,

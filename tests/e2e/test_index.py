@@ -16,7 +16,7 @@ import pytest
 from harness import lgw as command
 from harness import paths
 from harness.process import eventually
-from harness.wire import index_pb2, indexes_pb2, jobs_pb2, reason, table
+from harness.wire import index_pb2, indexes_pb2, jobs_pb2, reason, search_pb2, table
 
 DIMENSION = 16
 SUCCEEDED, FAILED = jobs_pb2.JOB_STATE_SUCCEEDED, jobs_pb2.JOB_STATE_FAILED
@@ -83,13 +83,13 @@ def test_every_index_over_vectors_is_built_and_finds(gateway, client, name, inde
     job = client.index(name, "v", **vector(index_type, metric=f"METRIC_{metric}", num_partitions=2))
     assert (job.state, job.index_result.num_indexed_rows) == (SUCCEEDED, 1000), job
     index = client.indexes_of(name)["v_idx"]
-    assert (index.type, index.metric) == (index_type, getattr(index_pb2, f"METRIC_{metric}"))
+    assert (index.type, index.metric) == (index_type, getattr(search_pb2, f"METRIC_{metric}"))
     assert (list(index.columns), index.num_unindexed_rows, index.num_segments) == (["v"], 0, 1)
     assert index.num_bytes > 0
     assert not index.deferred
     query = noise(1000)[123]
     if metric != "DOT":  # of which the nearest is another
-        assert 123 in nearest(gateway, name, query, metric=metric.lower(), nprobes=2)
+        assert nearest(gateway, name, query, metric=metric.lower(), nprobes=2, refine_factor=50)[0] == 123
     plan = dataset(gateway, name).scanner(nearest={"column": "v", "q": query.astype(np.float32), "k": 5}).explain_plan()
     assert "ANN" in plan
 

@@ -14,6 +14,9 @@ from . import paths
 from .process import Process
 
 
+RETRIES = 1000
+
+
 def start(mode: str, path: Path, first: int, count: int, log: Path) -> Process:
     """In a process of its own, from `first` on."""
     argv = [sys.executable, "-m", "harness.foreign", mode, path, str(first), str(count)]
@@ -25,7 +28,10 @@ def main() -> None:
     for n in range(first, first + count):
         rows = pa.table({"id": pa.array([n], pa.int64()), "word": [f"w{n}"]})
         if mode == "append":
-            lance.write_dataset(rows, path, mode=mode)
+            # It may lose more races than Lance tries by itself.
+            fragments = lance.fragment.write_fragments(rows, path, mode=mode)
+            operation = lance.LanceOperation.Append(fragments)
+            lance.LanceDataset.commit(path, operation, lance.dataset(path).version, max_retries=RETRIES)
         else:
             # Of two that overwrite at once, one loses.
             with contextlib.suppress(OSError):

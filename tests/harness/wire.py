@@ -34,12 +34,15 @@ index_pb2 = importlib.import_module("lancegateway.v1.index_pb2")
 indexes_pb2 = importlib.import_module("lancegateway.v1.index_service_pb2")
 jobs_pb2 = importlib.import_module("lancegateway.v1.job_service_pb2")
 scan_pb2 = importlib.import_module("lancegateway.v1.scan_pb2")
+search_pb2 = importlib.import_module("lancegateway.v1.search_pb2")
+searches_pb2 = importlib.import_module("lancegateway.v1.search_service_pb2")
 status_service_pb2 = importlib.import_module("lancegateway.v1.status_service_pb2")
 table_pb2 = importlib.import_module("lancegateway.v1.table_pb2")
 tables_pb2 = importlib.import_module("lancegateway.v1.table_service_pb2")
 write_pb2 = importlib.import_module("lancegateway.v1.write_service_pb2")
 _indexes_grpc = importlib.import_module("lancegateway.v1.index_service_pb2_grpc")
 _jobs_grpc = importlib.import_module("lancegateway.v1.job_service_pb2_grpc")
+_search_grpc = importlib.import_module("lancegateway.v1.search_service_pb2_grpc")
 _status_grpc = importlib.import_module("lancegateway.v1.status_service_pb2_grpc")
 _tables_grpc = importlib.import_module("lancegateway.v1.table_service_pb2_grpc")
 _write_grpc = importlib.import_module("lancegateway.v1.write_service_pb2_grpc")
@@ -139,6 +142,30 @@ def schema_message(schema: pa.Schema) -> bytes:
     return schema.serialize().to_pybytes()
 
 
+def _column(path: str | list[str]) -> table_pb2.Column:
+    return table_pb2.Column(path=[path] if isinstance(path, str) else path)
+
+
+def _vector(vector: list[float] | search_pb2.Vector) -> search_pb2.Vector:
+    if isinstance(vector, search_pb2.Vector):
+        return vector
+    return search_pb2.Vector(float32=search_pb2.Float32Values(values=vector))
+
+
+def _parts(request: type, more: dict) -> tuple[dict, dict]:
+    """What belongs to the request, and the rest, which belongs to its query."""
+    of_request = {key: value for key, value in more.items() if key in request.DESCRIPTOR.fields_by_name}
+    if isinstance(of_request.get("filter"), str):
+        of_request["filter"] = table_pb2.Filter(sql=of_request["filter"])
+    return of_request, {key: value for key, value in more.items() if key not in of_request}
+
+
+def _found(response: object) -> tuple[pa.Table, search_pb2.SearchInfo]:
+    rows = pa.ipc.open_stream(response.rows).read_all()
+    assert rows.num_rows == response.info.num_rows
+    return rows, response.info
+
+
 class Client:
     """All doors of one gateway."""
 
@@ -153,6 +180,7 @@ class Client:
         self.writes = _write_grpc.WriteServiceStub(self.channel)
         self.jobs = _jobs_grpc.JobServiceStub(self.channel)
         self.indexes = _indexes_grpc.IndexServiceStub(self.channel)
+        self.searches = _search_grpc.SearchServiceStub(self.channel)
         self.status = _status_grpc.StatusServiceStub(self.channel)
 
     def close(self) -> None:
@@ -263,6 +291,55 @@ class Client:
 
     def scan(self, name: str, **more: object) -> pa.Table:
         return self.read(self.plan(name, **more))
+
+    # Searches.
+
+    def nearest(
+        self, name: str, column: str | list[str], vector: list[float] | search_pb2.Vector, k: int = 10, **more: object
+    ) -> tuple[pa.Table, search_pb2.SearchInfo]:
+        """A VectorSearch; `filter` is SQL."""
+        request, query = _parts(searches_pb2.VectorSearchRequest, more)
+        request = searches_pb2.VectorSearchRequest(
+            table=table(name),
+            query=search_pb2.VectorQuery(column=_column(column), vector=_vector(vector), k=k, **query),
+            **request,
+        )
+        return _found(self.searches.VectorSearch(request))
+
+    def best(self, name: str, query: dict, k: int = 10, **more: object) -> tuple[pa.Table, search_pb2.SearchInfo]:
+        """A FullTextSearch; `query` is a TextQuery."""
+        request, own = _parts(searches_pb2.FullTextSearchRequest, more)
+        texts = search_pb2.FullTextQuery(query=search_pb2.TextQuery(**query), k=k, **own)
+        request = searches_pb2.FullTextSearchRequest(table=table(name), query=texts, **request)
+        return _found(self.searches.FullTextSearch(request))
+
+    def both(
+        self, name: str, vector: search_pb2.VectorQuery, text: search_pb2.FullTextQuery, **more: object
+    ) -> tuple[pa.Table, search_pb2.SearchInfo]:
+        """A HybridSearch."""
+        request, own = _parts(searches_pb2.HybridSearchRequest, more)
+        query = search_pb2.HybridQuery(vector=vector, text=text, **own)
+        request = searches_pb2.HybridSearchRequest(table=table(name), query=query, **request)
+        return _found(self.searches.HybridSearch(request))
+
+    def exchange(self, name: str, queries: pa.Table, **more: object) -> dict[int, tuple[dict, list[dict]]]:
+        """Many searches on one stream: by the id of the query what is said of its answer, and the rows."""
+        command = {"search": {"table": {"name": {"parts": name.split(".")}}, **more}}
+        writer, reader = self.flight.do_exchange(flight.FlightDescriptor.for_command(json.dumps(command)))
+        with writer:
+            writer.begin(queries.schema)
+            writer.write_table(queries)
+            writer.done_writing()
+            ids, answers, last = queries["id"].to_pylist(), {}, None
+            for chunk in reader:
+                if chunk.app_metadata is not None:
+                    said = json.loads(chunk.app_metadata.to_pybytes())
+                    last = ids[said["query"]]
+                    answers[last] = (said, [])
+                rows = chunk.data.to_pylist()
+                assert {row.pop("_query") for row in rows} <= {last}
+                answers[last][1].extend(rows)
+        return answers
 
     # Decisions.
 

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use bytes::Bytes;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
 
 use super::error::{Error, Result};
 use crate::{FILE_DESCRIPTOR_SET, Reason};
@@ -30,6 +31,20 @@ fn from_json<M: prost::Message + Default>(name: &str, json: &[u8]) -> Result<M, 
     let message = DynamicMessage::deserialize(descriptor, &mut input).map_err(|e| e.to_string())?;
     input.end().map_err(|e| e.to_string())?;
     message.transcode_to().map_err(|e| e.to_string())
+}
+
+/// The message `name` of this package as JSON, with names as in the definition and all numbers as numbers.
+pub fn encode_json(name: &str, message: &impl prost::Message) -> Result<Bytes> {
+    let failed = |why: String| Error::codec(Reason::Internal, format!("a {name} cannot be written as json: {why}"));
+    let descriptor = descriptor(name).ok_or_else(|| failed("there is no such message".to_owned()))?;
+    let dynamic =
+        DynamicMessage::decode(descriptor, message.encode_to_vec().as_slice()).map_err(|e| failed(e.to_string()))?;
+    let options =
+        SerializeOptions::new().stringify_64_bit_integers(false).use_proto_field_name(true).skip_default_fields(false);
+    let mut json = Vec::new();
+    let mut out = serde_json::Serializer::new(&mut json);
+    dynamic.serialize_with_options(&mut out, &options).map_err(|e| failed(e.to_string()))?;
+    Ok(json.into())
 }
 
 fn descriptor(name: &str) -> Option<MessageDescriptor> {
@@ -82,6 +97,18 @@ mod tests {
         for bytes in [scan().encode_to_vec(), camel.to_vec(), original.to_vec()] {
             assert_eq!(decode_command::<v1::ScanRequest>("ScanRequest", &bytes).unwrap(), scan());
         }
+    }
+
+    #[test]
+    fn an_answer_for_people_has_plain_numbers_and_names() {
+        let index = v1::IndexUse { indexes: vec!["a".into()], num_unindexed_rows: 0 };
+        let metric = v1::Metric::Dot.into();
+        let info = v1::SearchInfo { version: 7, num_rows: 1, metric, vector: Some(index), text: None };
+        let json: serde_json::Value = serde_json::from_slice(&encode_json("SearchInfo", &info).unwrap()).unwrap();
+        let expected = serde_json::json!({
+            "version": 7, "num_rows": 1, "metric": "METRIC_DOT", "vector": {"indexes": ["a"], "num_unindexed_rows": 0}
+        });
+        assert_eq!(json, expected);
     }
 
     #[test]

@@ -47,7 +47,7 @@ mod tests;
 
 pub use assemble::{Assembler, Incoming};
 pub use body::{Frames, GrpcBody};
-pub use command::decode_command;
+pub use command::{decode_command, encode_json};
 pub use decode::{Decoded, Decoder, Item};
 pub use encode::{EncodeOptions, Encoder};
 pub use error::{Error, Result};

@@ -15,6 +15,8 @@ pub enum ErrorKind {
     ColumnNotFound,
     /// Rows, files or a schema do not fit the table.
     SchemaMismatch,
+    /// The query, the table and the index do not compare vectors alike.
+    MetricMismatch,
     /// There is no such table.
     TableNotFound,
     /// The table has no such version, or no longer.

@@ -12,6 +12,7 @@
 //! | `schema` | between the schema clients see and the one Lance stores; whether a batch fits |
 //! | `version` | the versions of a table |
 //! | `scan` | plans pinned to a version, and the batches of one split |
+//! | `search` | the nearest vectors, the best texts, and both |
 //! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
 //! | `commit` | prepare, commit, abort: the ledger |
 //! | `maintain` | compaction, cleanup, and the sweep of files that nobody names |
@@ -33,6 +34,7 @@ mod maintain;
 mod options;
 mod scan;
 mod schema;
+mod search;
 mod session;
 mod stage;
 mod table;
@@ -46,12 +48,13 @@ use std::sync::Arc;
 pub use catalog::TablePage;
 pub use error::*;
 pub use index::{
-    FullTextIndex, IndexKind, IndexSpec, IndexStatistics, Indexed, Metric, OptimizeSpec, ScalarIndexType, VectorIndex,
+    FullTextIndex, IndexKind, IndexSpec, IndexStatistics, Indexed, OptimizeSpec, ScalarIndexType, VectorIndex,
     VectorIndexType,
 };
 pub use maintain::{Cleaned, CleanupSpec, Compacted, Merge, Policy, Progress, ProgressSender, Swept, SweptFile};
 pub use options::*;
 pub use scan::ScanStream;
+pub use search::*;
 pub use types::*;
 
 use commit::CommitLocks;

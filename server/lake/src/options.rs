@@ -33,6 +33,8 @@ pub struct LakeOptions {
     pub row_lineage_inline_bytes: u64,
     /// Bounds of scans.
     pub scan: ScanOptions,
+    /// Bounds of searches.
+    pub search: SearchOptions,
     /// Bounds of staging.
     pub write: WriteOptions,
     /// Bounds of commits.
@@ -104,6 +106,19 @@ pub struct ScanOptions {
     pub max_filter_depth: usize,
 }
 
+/// Bounds of searches. They run within the memory of one scan.
+#[derive(Debug, Clone)]
+pub struct SearchOptions {
+    /// Rows that are found, those that are left out at the beginning included.
+    pub max_k: usize,
+    /// Candidates of one search: rows that are read again to be ranked exactly, entries of a search in a graph.
+    pub max_candidates: usize,
+    /// Clauses of a query of texts.
+    pub max_clauses: usize,
+    /// Bytes of the rows of one answer.
+    pub max_reply_bytes: u64,
+}
+
 /// Bounds of staging.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
@@ -157,6 +172,7 @@ impl Default for LakeOptions {
             data_storage_version: "2.2".into(),
             row_lineage_inline_bytes: 8 << 10,
             scan: ScanOptions::default(),
+            search: SearchOptions::default(),
             write: WriteOptions::default(),
             commit: CommitOptions::default(),
             maintenance: MaintenanceOptions::default(),
@@ -181,6 +197,12 @@ impl Default for ScanOptions {
             memory_bytes: 128 << 20,
             max_filter_depth: 48,
         }
+    }
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        Self { max_k: 10_000, max_candidates: 100_000, max_clauses: 100, max_reply_bytes: 16 << 20 }
     }
 }
 

@@ -233,6 +233,22 @@ options! {
         write_stall_timeout: HumanDuration = "60s" in "100ms".."1d", since "0.1.0";
     }
 
+    /// Searches. Each has the memory of one scan.
+    search: SearchConfig {
+        /// Searches at once. Above it a call is OVERLOADED, and a query of a DoExchange waits.
+        max_in_flight: u32 = "64" in "1".."65536" of "searches", since "0.1.0";
+        /// Queries of one DoExchange at once; the stream reads no further until some are answered.
+        stream_queries: u32 = "32" in "1".."1024" of "queries", since "0.1.0";
+        /// Rows that one search finds, `offset` included.
+        max_k: u32 = "10000" in "1".."1000000" of "rows", since "0.1.0";
+        /// Candidates of one search: `k` times its refine factor, its `ef`, the words that a fuzzy one stands for.
+        max_candidates: u32 = "100000" in "1".."10000000" of "candidates", since "0.1.0";
+        /// Clauses of one full-text query.
+        max_clauses: u32 = "100" in "1".."1000" of "clauses", since "0.1.0";
+        /// Bytes of the rows of one answer; above it a search is QUOTA_EXCEEDED.
+        max_reply_bytes: ByteSize = "16MiB" in "64KiB".."1GiB", since "0.1.0";
+    }
+
     /// Streams that write.
     write: WriteConfig {
         /// Streams that write at once.

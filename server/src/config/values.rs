@@ -442,7 +442,8 @@ impl OptionValue for LogLevel {
             // Lance and its kin tell each file they open at info.
             "error" | "warn" | "info" | "debug" | "trace" => {
                 let others = if text == "error" { "error" } else { "warn" };
-                format!("{others},lance_gateway={text},lance_gateway_lake={text}")
+                // It warns at each search of a behaviour that may change some day.
+                format!("{others},lance::dataset::scanner=error,lance_gateway={text},lance_gateway_lake={text}")
             }
             _ => text.to_owned(),
         };

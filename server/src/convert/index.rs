@@ -4,6 +4,7 @@ use lance_gateway_lake as lake;
 use lance_gateway_proto::v1;
 use lance_gateway_proto::v1::index_build::Kind;
 
+use super::search::{metric, named_metric};
 use super::{Result, column_path, invalid, required, to_timestamp};
 
 /// Bytes of the name of an index.
@@ -55,31 +56,9 @@ fn vector_index(vector: &v1::VectorIndex) -> Result<lake::VectorIndex> {
         ef_construction: given(vector.ef_construction),
         centroids: Some(vector.centroids.clone()).filter(|bytes| !bytes.is_empty()),
         codebook: Some(vector.codebook.clone()).filter(|bytes| !bytes.is_empty()),
-        ..lake::VectorIndex::new(index_type, metric(vector.metric)?.unwrap_or(lake::Metric::L2))
+        metric: metric(vector.metric)?,
+        ..lake::VectorIndex::new(index_type)
     })
-}
-
-/// A metric, if one is named.
-pub fn metric(metric: i32) -> Result<Option<lake::Metric>> {
-    use v1::Metric as Named;
-    Ok(match Named::try_from(metric) {
-        Ok(Named::Unspecified) => None,
-        Ok(Named::L2) => Some(lake::Metric::L2),
-        Ok(Named::Cosine) => Some(lake::Metric::Cosine),
-        Ok(Named::Dot) => Some(lake::Metric::Dot),
-        Ok(Named::Hamming) => Some(lake::Metric::Hamming),
-        Err(_) => return Err(invalid("metric is newer than this gateway")),
-    })
-}
-
-fn named_metric(metric: Option<lake::Metric>) -> v1::Metric {
-    match metric {
-        None => v1::Metric::Unspecified,
-        Some(lake::Metric::L2) => v1::Metric::L2,
-        Some(lake::Metric::Cosine) => v1::Metric::Cosine,
-        Some(lake::Metric::Dot) => v1::Metric::Dot,
-        Some(lake::Metric::Hamming) => v1::Metric::Hamming,
-    }
 }
 
 fn scalar_type(scalar: i32) -> Result<lake::ScalarIndexType> {

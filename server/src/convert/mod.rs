@@ -1,6 +1,7 @@
 //! From messages to the words of the lake and back. Everything that a message can get wrong by itself is refused here.
 
 mod index;
+pub mod search;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,9 +15,9 @@ use lance_gateway_proto::{Reason, v1};
 use tonic::Status;
 
 use crate::jobs::check_properties;
-use crate::status::{from_flight, status};
+use crate::status::{from_flight, from_lake, status};
 
-pub use index::{index_result, index_spec, index_statistics, metric, optimize_spec};
+pub use index::{index_result, index_spec, index_statistics, optimize_spec};
 
 /// Parts of a table or namespace name; deeper catalogs are not heard of.
 const MAX_NAME_PARTS: usize = 16;
@@ -261,7 +262,7 @@ pub fn scan_spec(request: v1::ScanRequest, max_filter_depth: usize) -> Result<la
 /// One split of a scan.
 pub fn split_spec(ticket: v1::ScanTicket, max_filter_depth: usize) -> Result<lake::SplitSpec> {
     if ticket.fragments.is_empty() {
-        return Err(invalid("the ticket has no fragments"));
+        return Err(invalid("the ticket has neither fragments nor a search"));
     }
     let batch = ticket.batch.unwrap_or_default();
     Ok(lake::SplitSpec {
@@ -299,6 +300,9 @@ pub fn saturating<T: TryInto<usize>>(size: T) -> usize {
 /// How a table is created.
 pub fn create_options(options: v1::CreateOptions) -> Result<lake::CreateOptions> {
     check_properties(&options.properties)?;
+    for (key, value) in &options.properties {
+        lake::check_metric_property(key, value).map_err(from_lake)?;
+    }
     Ok(lake::CreateOptions {
         data_storage_version: Some(options.data_storage_version).filter(|v| !v.is_empty()),
         primary_key: options.primary_key,

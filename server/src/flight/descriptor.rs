@@ -34,6 +34,23 @@ pub(super) fn put_command(descriptor: &FlightDescriptor) -> Result<Kind, Status>
     }
 }
 
+/// What a DoExchange is for, and whether its answers are JSON.
+pub(super) fn exchange_command(descriptor: &FlightDescriptor) -> Result<(v1::ScanRequest, bool), Status> {
+    if descriptor.r#type() != DescriptorType::Cmd {
+        return Err(status(Reason::InvalidArgument, "the descriptor of a DoExchange must be a CMD"));
+    }
+    let command: v1::ExchangeCommand = decode_command("ExchangeCommand", &descriptor.cmd).map_err(from_flight)?;
+    match command.kind {
+        Some(v1::exchange_command::Kind::Search(request)) => Ok((request, is_json(&descriptor.cmd))),
+        None => Err(status(Reason::InvalidArgument, "the command holds no `search`")),
+    }
+}
+
+/// Whether a command was written by a person, who reads the answer too.
+pub(super) fn is_json(command: &[u8]) -> bool {
+    command.trim_ascii_start().first() == Some(&b'{')
+}
+
 fn table(descriptor: &FlightDescriptor) -> v1::Table {
     let name = v1::TableName { parts: descriptor.path.clone() };
     v1::Table { kind: Some(v1::table::Kind::Name(name)) }

@@ -7,6 +7,7 @@ use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
     HandshakeResponse, PollInfo, PutResult, SchemaResult, Ticket,
 };
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -16,8 +17,9 @@ use lance_gateway_proto::{Reason, v1};
 use prost::Message as _;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::descriptor::scan_request;
-use crate::convert;
+use super::about;
+use super::descriptor::{is_json, scan_request};
+use crate::convert::{self, search};
 use crate::state::Gateway;
 use crate::status::{from_flight, from_lake, status};
 
@@ -27,7 +29,7 @@ type Answers<T> = BoxStream<'static, Result<T, Status>>;
 /// Tables that ListFlights opens at once.
 const DESCRIBED_AT_ONCE: usize = 8;
 
-/// All of Flight but DoGet and DoPut.
+/// All of Flight but DoGet, DoPut and DoExchange.
 pub struct FlightApi {
     gateway: Gateway,
 }
@@ -35,6 +37,26 @@ pub struct FlightApi {
 impl FlightApi {
     pub(super) fn new(gateway: Gateway) -> Self {
         Self { gateway }
+    }
+
+    /// A search as Flight tells it: checked, and one endpoint whose ticket is the search.
+    async fn search(&self, request: v1::ScanRequest) -> Result<(SchemaRef, v1::ScanTicket, v1::SearchInfo), Status> {
+        let depth = convert::saturating(self.gateway.config.scan.max_filter_depth);
+        let (spec, wanted) = search::of_scan(request.clone(), depth)?;
+        let wanted = search::search(wanted)?;
+        let searcher = self.gateway.lake()?.searcher(&spec).await.map_err(from_lake)?;
+        let info = searcher.check(&wanted).await.map_err(from_lake)?;
+        let ticket = v1::ScanTicket {
+            table: request.table,
+            version: searcher.version(),
+            projection: request.projection,
+            filter: request.filter,
+            metadata: request.metadata,
+            batch: request.batch,
+            search: request.search,
+            ..Default::default()
+        };
+        Ok((searcher.schema(wanted.kind()), ticket, search::info(&info)))
     }
 
     async fn plan(&self, request: v1::ScanRequest) -> Result<lake::ScanPlan, Status> {
@@ -84,6 +106,30 @@ fn flight_info(
         total_bytes: if filtered { -1 } else { total(plan.num_bytes) },
         ordered: true,
         app_metadata: app_metadata.encode_to_vec().into(),
+    })
+}
+
+/// A search that was checked: its rows are to be read at one endpoint, here.
+fn found_info(
+    descriptor: FlightDescriptor,
+    schema: &SchemaRef,
+    ticket: &v1::ScanTicket,
+    info: &v1::SearchInfo,
+) -> Result<FlightInfo, Status> {
+    let endpoint = FlightEndpoint {
+        ticket: Some(Ticket::new(ticket.encode_to_vec())),
+        location: Vec::new(),
+        expiration_time: None,
+        app_metadata: v1::ScanSplit::default().encode_to_vec().into(),
+    };
+    Ok(FlightInfo {
+        schema: convert::schema_message(schema),
+        flight_descriptor: Some(descriptor),
+        endpoint: vec![endpoint],
+        total_records: -1,
+        total_bytes: -1,
+        ordered: true,
+        app_metadata: about("SearchInfo", info, ticket.json)?,
     })
 }
 
@@ -150,14 +196,24 @@ impl FlightService for FlightApi {
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<FlightInfo> {
         let descriptor = request.into_inner();
         let request = scan_request(&descriptor)?;
+        if request.search.is_some() {
+            let json = is_json(&descriptor.cmd);
+            let (schema, ticket, info) = self.search(request).await?;
+            let ticket = v1::ScanTicket { json, ..ticket };
+            return found_info(descriptor, &schema, &ticket, &info).map(Response::new);
+        }
         let plan = self.plan(request.clone()).await?;
         let max_bytes = self.gateway.config.write.max_message_bytes.as_usize();
         flight_info(descriptor, request, &plan, max_bytes).map(Response::new)
     }
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Answer<SchemaResult> {
-        let plan = self.plan(scan_request(&request.into_inner())?).await?;
-        Ok(Response::new(SchemaResult { schema: convert::schema_message(&plan.schema) }))
+        let request = scan_request(&request.into_inner())?;
+        let schema = match request.search {
+            Some(_) => self.search(request).await?.0,
+            None => self.plan(request).await?.schema,
+        };
+        Ok(Response::new(SchemaResult { schema: convert::schema_message(&schema) }))
     }
 
     async fn list_flights(&self, request: Request<Criteria>) -> Answer<Self::ListFlightsStream> {
@@ -206,7 +262,7 @@ impl FlightService for FlightApi {
     }
 
     async fn do_exchange(&self, _: Request<Streaming<FlightData>>) -> Answer<Self::DoExchangeStream> {
-        unsupported("DoExchange")
+        unsupported("DoExchange here: it is answered on the level of HTTP")
     }
 
     async fn do_get(&self, _: Request<Ticket>) -> Answer<Self::DoGetStream> {

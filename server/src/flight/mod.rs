@@ -1,11 +1,15 @@
-//! The Flight service. Rows take the short way: DoGet and DoPut are answered on the level of HTTP, so that a batch is copied by
+//! The Flight service. Rows take the short way: DoGet, DoPut and DoExchange are answered on the level of HTTP, so that a batch is copied by
 //! the socket and by nobody else; all small calls go through the generated service.
 
 mod descriptor;
+mod exchange;
 mod info;
+mod outbox;
 mod put;
+mod queries;
 mod queue;
 mod scan;
+mod source;
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,18 +17,19 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
+use bytes::Bytes;
 use futures::Stream;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use lance_gateway_proto::Reason;
-use lance_gateway_proto::flight::{Frames, GrpcBody};
+use lance_gateway_proto::flight::{Frames, GrpcBody, encode_json};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tower::Service;
 
 use crate::state::Gateway;
-use crate::status::status;
+use crate::status::{from_flight, status};
 use info::FlightApi;
 
 type Request = http::Request<Body>;
@@ -37,6 +42,7 @@ const MAX_MESSAGE_BYTES: usize = 8 << 20;
 
 const DO_GET: &str = "/arrow.flight.protocol.FlightService/DoGet";
 const DO_PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
+const DO_EXCHANGE: &str = "/arrow.flight.protocol.FlightService/DoExchange";
 
 /// The Flight service of this gateway.
 pub fn service(gateway: &Gateway) -> Flight {
@@ -69,6 +75,7 @@ impl Service<Request> for Flight {
         match request.uri().path() {
             DO_GET => Box::pin(async move { Ok(answer(scan::get(gateway, request.into_body()).await)) }),
             DO_PUT => Box::pin(async move { Ok(answer(put::put(gateway, request.into_body()))) }),
+            DO_EXCHANGE => Box::pin(async move { Ok(answer(exchange::exchange(gateway, request.into_body()))) }),
             _ => self.small.call(request),
         }
     }
@@ -89,12 +96,17 @@ where
     }
 }
 
+/// A message of ours beside rows: as JSON for people, else as it is.
+fn about(name: &str, message: &impl prost::Message, json: bool) -> Result<Bytes, Status> {
+    if json { encode_json(name, message).map_err(from_flight) } else { Ok(message.encode_to_vec().into()) }
+}
+
 /// The end of a stream whose client does nothing.
 fn idle(what: &str, after: Duration, option: &str) -> Status {
     status(Reason::StreamIdle, format!("{what} for {after:?} ({option}); begin the stream anew"))
 }
 
-/// Waits for the client for at most so long.
+/// Waits for at most so long.
 async fn within<T>(
     limit: Duration,
     future: impl Future<Output = T>,

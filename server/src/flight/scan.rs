@@ -1,46 +1,72 @@
-//! DoGet: the batches of one split, as fast as the client takes them and no faster.
+//! DoGet: the batches of one split, or the rows of one search, as fast as the client takes them and no faster.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
+use arrow_array::RecordBatch;
 use arrow_flight::Ticket;
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _};
-use lance_gateway_lake::{ScanStream, SplitSpec};
-use lance_gateway_proto::flight::{EncodeOptions, Encoder, Frames, Message, SmallMessages, decode_command};
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use lance_gateway_lake as lake;
+use lance_gateway_proto::flight::{Encoder, SmallMessages, decode_command};
 use lance_gateway_proto::{Reason, v1};
-use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::queue::{Broken, Receiver, Sender, Stalled, queue};
-use super::{MAX_COMMAND_BYTES, MAX_MESSAGE_BYTES, idle, within};
+use super::outbox::{self, Failure, Outbox, Pieces, sizes};
+use super::{MAX_COMMAND_BYTES, idle, within};
 use crate::admission::Permit;
-use crate::convert;
-use crate::middleware::context;
+use crate::convert::{self, search};
 use crate::state::Gateway;
 use crate::status::{from_flight, from_lake, status};
-use crate::telemetry::Metrics;
-
-/// Most bytes that are handed to the socket at once: a client that takes less within the stall time counts as stalled.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// Answers a DoGet. Dropping the stream ends the scan.
 pub(super) async fn get(gateway: Gateway, body: Body) -> Result<Pieces, Status> {
     let ticket = ticket(&gateway, body).await?;
-    let spec = convert::split_spec(ticket, convert::saturating(gateway.config.scan.max_filter_depth))?;
+    if ticket.search.is_some() {
+        return found(gateway, ticket).await;
+    }
+    let spec = convert::split_spec(ticket, max_depth(&gateway))?;
     let permit = gateway.admission.scan()?;
     let scan = gateway.lake()?.scan(&spec).await.map_err(from_lake)?;
-    let encoder = Encoder::new(&scan.schema(), sizes(&gateway, &spec));
-    let buffer = gateway.config.scan.send_buffer_bytes.as_usize();
-    let (sender, receiver) = queue(buffer);
-    let stall = gateway.config.scan.write_stall_timeout.get();
-    let outbox = Outbox { sender, piece: buffer.min(PIECE_BYTES), stall };
-    let sending = Sending { scan, encoder, outbox, metrics: Arc::clone(&gateway.metrics), _permit: permit };
-    let task = AbortOnDropHandle::new(context::spawn(sending.run()));
-    Ok(Pieces { receiver, _task: task })
+    let schema = scan.schema();
+    let metrics = Arc::clone(&gateway.metrics);
+    let counted = scan.inspect(move |batch| {
+        if let Ok(batch) = batch {
+            metrics.rows_scanned(batch.num_rows() as u64);
+        }
+    });
+    let sending = Sending { batches: counted.boxed(), about: Bytes::new(), _permit: permit };
+    Ok(sending.over(&gateway, &schema, spec.batch_bytes))
+}
+
+/// The rows of a search, which are few: they are there before the stream begins.
+async fn found(gateway: Gateway, ticket: v1::ScanTicket) -> Result<Pieces, Status> {
+    if !ticket.fragments.is_empty() || ticket.limit.is_some() {
+        return Err(status(Reason::InvalidArgument, "the ticket of a search has neither fragments nor a limit"));
+    }
+    let (json, offset, batch) = (ticket.json, convert::saturating(ticket.row_offset), ticket.batch.unwrap_or_default());
+    let version = v1::VersionSelector { kind: Some(v1::version_selector::Kind::Version(ticket.version)) };
+    let t = ticket;
+    let spec = search::spec(t.table, Some(version), t.projection, t.filter, t.metadata, max_depth(&gateway))?;
+    let wanted = search::search(convert::required(t.search, "search")?)?;
+    let permit = gateway.admission.search()?;
+    let searcher = gateway.lake()?.searcher(&spec).await.map_err(from_lake)?;
+    let limit = gateway.config.request.timeout.get();
+    let late = || status(Reason::DeadlineExceeded, format!("nothing was found within {limit:?} (request.timeout)"));
+    let found = within(limit, searcher.search(&wanted), late).await?.map_err(from_lake)?;
+    let num_rows = found.rows.num_rows();
+    gateway.metrics.rows_found(num_rows as u64);
+    let about = super::about("SearchInfo", &search::found(&found), json)?;
+    let rest = found.rows.slice(offset.min(num_rows), num_rows.saturating_sub(offset));
+    let rows_of_batch = if batch.rows > 0 { convert::saturating(batch.rows) } else { rest.num_rows() };
+    let starts = (0..rest.num_rows().max(1)).step_by(rows_of_batch.max(1));
+    let batches: Vec<_> =
+        starts.map(|start| Ok(rest.slice(start, rows_of_batch.min(rest.num_rows() - start)))).collect();
+    let sending = Sending { batches: stream::iter(batches).boxed(), about, _permit: permit };
+    let bytes = (batch.bytes > 0).then(|| convert::saturating(batch.bytes));
+    Ok(sending.over(&gateway, &found.rows.schema(), bytes))
 }
 
 async fn ticket(gateway: &Gateway, body: Body) -> Result<v1::ScanTicket, Status> {
@@ -53,97 +79,36 @@ async fn ticket(gateway: &Gateway, body: Body) -> Result<v1::ScanTicket, Status>
     decode_command("ScanTicket", &ticket.ticket).map_err(from_flight)
 }
 
-fn sizes(gateway: &Gateway, spec: &SplitSpec) -> EncodeOptions {
-    let max_row_bytes = gateway.config.scan.max_row_bytes.as_usize();
-    let target_bytes = spec.batch_bytes.unwrap_or(gateway.config.scan.batch_bytes.as_usize()).clamp(1, max_row_bytes);
-    EncodeOptions { target_bytes, max_bytes: target_bytes.max(MAX_MESSAGE_BYTES), max_row_bytes }
+fn max_depth(gateway: &Gateway) -> usize {
+    convert::saturating(gateway.config.scan.max_filter_depth)
 }
 
-/// What the task of a stream holds. All of it is gone when the client has everything, or stalls, or goes away.
+/// What the task of a stream holds.
 struct Sending {
-    scan: ScanStream,
-    encoder: Encoder,
-    outbox: Outbox,
-    metrics: Arc<Metrics>,
+    batches: BoxStream<'static, lake::Result<RecordBatch>>,
+    /// Goes with the first batch.
+    about: Bytes,
     _permit: Permit,
 }
 
-enum Failure {
-    Scan(Status),
-    Stalled,
-}
-
-impl From<Stalled> for Failure {
-    fn from(_: Stalled) -> Self {
-        Self::Stalled
-    }
-}
-
 impl Sending {
-    async fn run(mut self) {
-        let ended = self.all().await;
-        let Outbox { sender, stall, .. } = self.outbox;
-        match ended {
-            Ok(()) => sender.finish(),
-            Err(Failure::Scan(status)) => sender.fail(status),
-            Err(Failure::Stalled) => {
-                sender.abandon(idle("the client took nothing", stall, "scan.write-stall-timeout"));
-            }
-        }
+    fn over(mut self, gateway: &Gateway, schema: &SchemaRef, batch_bytes: Option<usize>) -> Pieces {
+        let config = &gateway.config.scan;
+        let mut encoder = Encoder::new(schema, sizes(config, batch_bytes));
+        outbox::stream(config, |outbox| async move {
+            let sent = self.all(&mut encoder, &outbox).await;
+            (outbox, sent)
+        })
     }
 
-    async fn all(&mut self) -> Result<(), Failure> {
-        let Self { scan, encoder, outbox, metrics, .. } = self;
+    async fn all(&mut self, encoder: &mut Encoder, outbox: &Outbox) -> Result<(), Failure> {
         outbox.send(encoder.schema_message(None, Bytes::new())).await?;
-        while let Some(batch) = scan.next().await {
-            let batch = batch.map_err(|e| Failure::Scan(from_lake(e)))?;
-            let messages = encoder.encode(&batch, Bytes::new()).map_err(|e| Failure::Scan(from_flight(e)))?;
-            for message in messages {
+        while let Some(batch) = self.batches.next().await {
+            let batch = batch.map_err(from_lake)?;
+            for message in encoder.encode(&batch, std::mem::take(&mut self.about)).map_err(from_flight)? {
                 outbox.send(message).await?;
             }
-            metrics.rows_scanned(batch.num_rows() as u64);
         }
-        Ok(outbox.sender.drained(outbox.stall).await?)
-    }
-}
-
-/// Cuts messages into pieces that the client must take in time.
-struct Outbox {
-    sender: Sender<Bytes, Status>,
-    piece: usize,
-    stall: Duration,
-}
-
-impl Outbox {
-    async fn send(&self, message: Message) -> Result<(), Stalled> {
-        let mut frames = Frames::from(message);
-        while let Some(mut part) = frames.pop() {
-            while !part.is_empty() {
-                let piece = part.split_to(part.len().min(self.piece));
-                let bytes = piece.len();
-                self.sender.send(piece, bytes, Some(self.stall)).await?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Pieces of messages, for the socket.
-pub(super) struct Pieces {
-    receiver: Receiver<Bytes, Status>,
-    _task: AbortOnDropHandle<()>,
-}
-
-impl Stream for Pieces {
-    type Item = Result<Frames, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.receiver.poll_next_unpin(cx).map(|piece| {
-            piece.map(|piece| match piece {
-                Ok(piece) => Ok(Frames::from(piece)),
-                Err(Broken::Failed(status)) => Err(status),
-                Err(Broken::Lost) => Err(status(Reason::Internal, "the scan broke off, see the log of the gateway")),
-            })
-        })
+        Ok(outbox.drained().await?)
     }
 }

@@ -3,12 +3,14 @@
 mod answers;
 mod index_service;
 mod job_service;
+mod search_service;
 mod status_service;
 mod table_service;
 mod write_service;
 
 use lance_gateway_proto::v1::index_service_server::IndexServiceServer;
 use lance_gateway_proto::v1::job_service_server::JobServiceServer;
+use lance_gateway_proto::v1::search_service_server::SearchServiceServer;
 use lance_gateway_proto::v1::status_service_server::StatusServiceServer;
 use lance_gateway_proto::v1::table_service_server::TableServiceServer;
 use lance_gateway_proto::v1::write_service_server::WriteServiceServer;
@@ -20,6 +22,7 @@ use crate::status;
 
 use index_service::IndexApi;
 use job_service::JobApi;
+use search_service::SearchApi;
 use status_service::StatusApi;
 use table_service::TableApi;
 use write_service::WriteApi;
@@ -34,6 +37,11 @@ pub fn tables(gateway: &Gateway) -> TableServiceServer<TableApi> {
 /// `WriteService`.
 pub fn writes(gateway: &Gateway) -> WriteServiceServer<WriteApi> {
     WriteServiceServer::new(WriteApi::new(gateway.clone())).max_decoding_message_size(max_message(gateway))
+}
+
+/// `SearchService`.
+pub fn searches(gateway: &Gateway) -> SearchServiceServer<SearchApi> {
+    SearchServiceServer::new(SearchApi::new(gateway.clone())).max_decoding_message_size(max_message(gateway))
 }
 
 /// `JobService`.

@@ -31,6 +31,7 @@ pub struct Method {
 const FLIGHT: &str = "arrow.flight.protocol.FlightService";
 const TABLE: &str = "lancegateway.v1.TableService";
 const WRITE: &str = "lancegateway.v1.WriteService";
+const SEARCH: &str = "lancegateway.v1.SearchService";
 const JOB: &str = "lancegateway.v1.JobService";
 const INDEX: &str = "lancegateway.v1.IndexService";
 const STATUS: &str = "lancegateway.v1.StatusService";
@@ -69,6 +70,9 @@ const METHODS: &[Method] = &[
     method(TABLE, "CreateNamespace", Class::Change),
     method(TABLE, "ListNamespaces", Class::Read),
     method(TABLE, "DropNamespace", Class::Change),
+    method(SEARCH, "VectorSearch", Class::Read),
+    method(SEARCH, "FullTextSearch", Class::Read),
+    method(SEARCH, "HybridSearch", Class::Read),
     method(JOB, "StartJob", Class::Change),
     method(JOB, "GetJob", Class::Read),
     method(JOB, "WatchJob", Class::Stream),

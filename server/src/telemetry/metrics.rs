@@ -32,6 +32,7 @@ pub struct Metrics {
     received: Counter<u64>,
     sent: Counter<u64>,
     rows_scanned: Counter<u64>,
+    rows_found: Counter<u64>,
     rows_staged: Counter<u64>,
     commits: Counter<u64>,
     pending: Arc<Pending>,
@@ -59,6 +60,7 @@ impl Metrics {
             received: counter("lance_gateway.received_bytes", "bytes of requests"),
             sent: counter("lance_gateway.sent_bytes", "bytes of responses"),
             rows_scanned: counter("lance_gateway.rows.scanned", "rows sent by scans"),
+            rows_found: counter("lance_gateway.rows.found", "rows sent by searches"),
             rows_staged: counter("lance_gateway.rows.staged", "rows staged by puts"),
             commits: counter("lance_gateway.commits", "commits by outcome"),
             pending: Arc::default(),
@@ -161,6 +163,11 @@ impl Metrics {
     /// Rows that a scan has sent.
     pub fn rows_scanned(&self, rows: u64) {
         self.rows_scanned.add(rows, &[]);
+    }
+
+    /// Rows that a search has found.
+    pub fn rows_found(&self, rows: u64) {
+        self.rows_found.add(rows, &[]);
     }
 
     /// Rows that a put has staged.

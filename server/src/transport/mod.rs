@@ -42,6 +42,7 @@ pub fn routes(gateway: &Gateway) -> Result<(Routes, watch::Receiver<State>), Ser
         .add_service(grpc::statuses(gateway))
         .add_service(grpc::tables(gateway))
         .add_service(grpc::writes(gateway))
+        .add_service(grpc::searches(gateway))
         .add_service(grpc::jobs(gateway))
         .add_service(grpc::indexes(gateway))
         .add_service(crate::flight::service(gateway))

@@ -13,8 +13,8 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use futures::{TryStreamExt, stream};
 use lance_gateway_client::{
-    BeginOptions, Client, ClientOptions, CommitId, CommitState, CreateOptions, PutOptions, Reason, RowMetadata, Scan,
-    VersionSelector, col, lit,
+    BeginOptions, Client, ClientOptions, CommitId, CommitState, CreateOptions, FullTextQuery, HybridQuery, Metric,
+    PutOptions, Reason, RowMetadata, Scan, TextQuery, Vector, VectorQuery, VersionSelector, col, lit,
 };
 use tempfile::TempDir;
 
@@ -91,6 +91,66 @@ async fn ids(scan: Scan) -> Vec<i64> {
         .collect();
     ids.sort_unstable();
     ids
+}
+
+fn points(ids: std::ops::Range<i64>) -> RecordBatch {
+    let vectors = ids.clone().map(|id| Some([Some(id as f32), Some(1.0)]));
+    let vectors: ArrayRef = Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2));
+    let words: ArrayRef = Arc::new(StringArray::from_iter_values(ids.clone().map(|id| format!("number w{id}"))));
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(ids));
+    RecordBatch::try_from_iter([("id", ids), ("v", vectors), ("t", words)]).unwrap()
+}
+
+fn found_ids(rows: &RecordBatch) -> Vec<i64> {
+    rows.column_by_name("id").unwrap().as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
+}
+
+#[tokio::test]
+async fn vectors_texts_and_both_are_found_alone_and_many_on_one_stream() {
+    let gateway = Gateway::start();
+    let client = gateway.client().await;
+    let options = PutOptions { create: Some(CreateOptions::default()), ..PutOptions::default() };
+    let batch = points(0..50);
+    let rows = stream::iter([Ok::<_, std::io::Error>(batch.clone())]);
+    client.put("points", &batch.schema(), rows, &options).await.unwrap();
+
+    let near = VectorQuery::new("v", vec![7.2_f32, 1.0]).k(3).metric(Metric::L2);
+    let found = client.search("points", near.clone()).filter(col("id").not_eq(lit(7_i64))).columns(["id"]).run().await;
+    let found = found.unwrap();
+    assert_eq!(found_ids(&found.rows), [8, 6, 9]);
+    assert_eq!((found.info.metric, found.info.num_rows, found.rows.num_columns()), (Some(Metric::L2), 3, 2));
+    assert_eq!(found.info.vector.unwrap().num_unindexed_rows, 50);
+    let text = FullTextQuery::new(TextQuery::all("t", "number w9"));
+    assert_eq!(found_ids(&client.search("points", text.clone()).run().await.unwrap().rows), [9]);
+    let both = HybridQuery::new(near, text).weights(0.5, 1.0).k(2);
+    assert_eq!(found_ids(&client.search("points", both).run().await.unwrap().rows), [9, 7]);
+    let wrong = VectorQuery::new("v", Vector::from(vec![1.0_f64])).k(3);
+    let refused = client.search("points", wrong).run().await.unwrap_err();
+    assert_eq!(refused.reason(), Some(Reason::InvalidArgument));
+
+    let vectors = [vec![Some(3.0), Some(1.0)], vec![Some(1.0)], vec![Some(49.0), Some(1.0)]].map(Some);
+    let vectors: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(vectors));
+    let names: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "c"]));
+    let queries = RecordBatch::try_from_iter([("id", names), ("vector", vectors)]).unwrap();
+    let (schema, answers) = client
+        .search("points", VectorQuery::of("v").k(1))
+        .columns(["id"])
+        .run_many(&queries.schema(), stream::iter([Ok::<_, std::io::Error>(queries.clone())]))
+        .await
+        .unwrap();
+    assert_eq!(schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(), ["_query", "id", "_distance"]);
+    let mut answers: Vec<_> = answers.try_collect().await.unwrap();
+    answers.sort_by_key(|answer| answer.query);
+    let [a, b, c] = <[_; 3]>::try_from(answers).unwrap();
+    assert_eq!(found_ids(&a.found.unwrap().rows), [3]);
+    assert_eq!(b.found.unwrap_err().reason(), Some(Reason::InvalidArgument));
+    assert_eq!(found_ids(&c.found.unwrap().rows), [49]);
+
+    let broken = stream::iter([Ok(queries.clone()), Err(std::io::Error::other("the disk is gone"))]);
+    let search = client.search("points", VectorQuery::of("v").k(1));
+    let (_, answers) = search.run_many(&queries.schema(), broken).await.unwrap();
+    let failed = answers.try_collect::<Vec<_>>().await.unwrap_err();
+    assert!(failed.message().contains("the disk is gone"), "{failed}");
 }
 
 #[tokio::test]

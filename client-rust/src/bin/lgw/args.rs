@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use chrono::{DateTime, Utc};
 use clap::{ArgAction, ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use lance_gateway_client::{ColumnPath, CommitId, VersionSelector};
+use lance_gateway_client::{ColumnPath, CommitId, Metric, VectorQuery, VersionSelector};
 
 use crate::{names, sql_type};
 
@@ -140,6 +140,26 @@ pub enum Command {
         /// Write to this file instead: .parquet, .csv, .jsonl, .arrow (file) or .arrows (stream).
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
+    },
+    /// Find the nearest vectors, or the best texts.
+    #[command(group(ArgGroup::new("for").required(true).args(["vector", "vectors", "text"])))]
+    Search {
+        table: String,
+        /// The column that is searched; `a.b` is a field of a struct column.
+        #[arg(value_parser = names::parse_column)]
+        column: ColumnPath,
+        #[command(flatten)]
+        wanted: SearchFor,
+        #[command(flatten)]
+        effort: Effort,
+        /// Columns in order, as in `scan`.
+        #[arg(long, value_name = "COLUMN,...", value_parser = names::parse_columns)]
+        columns: Option<Columns>,
+        /// The WHERE clause of SQL: only these rows are searched.
+        #[arg(long, value_name = "EXPR")]
+        filter: Option<String>,
+        #[command(flatten)]
+        at: At,
     },
     /// Count rows.
     Count {
@@ -296,9 +316,9 @@ pub enum IndexType {
 /// What can be set of an index over vectors.
 #[derive(Debug, Default, clap::Args)]
 pub struct Knobs {
-    /// How near two vectors are [default: l2].
-    #[arg(long, value_enum, ignore_case = true)]
-    pub metric: Option<MetricName>,
+    /// l2, cosine, dot or hamming; without it as the table declares, else l2, and hamming for bytes.
+    #[arg(long, value_name = "M")]
+    pub metric: Option<Metric>,
     /// Partitions [default: from the number of rows].
     #[arg(long, value_name = "N")]
     pub partitions: Option<u32>,
@@ -328,14 +348,6 @@ impl Knobs {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MetricName {
-    L2,
-    Cosine,
-    Dot,
-    Hamming,
-}
-
 #[derive(Debug, Subcommand)]
 pub enum JobAction {
     /// All jobs that the gateway remembers, newest first.
@@ -353,6 +365,68 @@ pub enum JobAction {
 pub enum PutMode {
     Append,
     Overwrite,
+}
+
+/// What is searched for.
+#[derive(Debug, clap::Args)]
+pub struct SearchFor {
+    /// A vector as JSON, such as '[0.1, 0.2]'; a list of vectors for a column that has several in a row.
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub vector: Option<String>,
+    /// A file (parquet, json lines, arrow) with a query in each row: its column `vector`, and if there are `id` and `k`.
+    #[arg(long, value_name = "FILE")]
+    pub vectors: Option<PathBuf>,
+    /// Words, any of which may match.
+    #[arg(long, value_name = "WORDS")]
+    pub text: Option<String>,
+}
+
+/// How it is searched.
+#[derive(Debug, clap::Args)]
+pub struct Effort {
+    /// Rows to find.
+    #[arg(short, value_name = "N", default_value_t = 10)]
+    pub k: u64,
+    /// l2, cosine, dot or hamming; without it as the table declares, else as the index does.
+    #[arg(long, value_name = "M", conflicts_with = "text")]
+    pub metric: Option<Metric>,
+    /// Partitions of the index to search.
+    #[arg(long, value_name = "N", conflicts_with = "text")]
+    pub nprobes: Option<u32>,
+    /// Candidates of an HNSW index.
+    #[arg(long, value_name = "N", conflicts_with = "text")]
+    pub ef: Option<u32>,
+    /// Read so many times the rows and rank them by their own vectors.
+    #[arg(long, value_name = "N", conflicts_with = "text")]
+    pub refine: Option<u32>,
+    /// Look at no index.
+    #[arg(long, conflicts_with = "text")]
+    pub exact: bool,
+    /// Apply the filter to the rows that were found.
+    #[arg(long, requires = "filter")]
+    pub postfilter: bool,
+}
+
+impl Effort {
+    pub fn apply(&self, query: VectorQuery) -> VectorQuery {
+        let mut query = query.k(self.k);
+        if let Some(metric) = self.metric {
+            query = query.metric(metric);
+        }
+        if let Some(partitions) = self.nprobes {
+            query = query.nprobes(partitions);
+        }
+        if let Some(candidates) = self.ef {
+            query = query.ef(candidates);
+        }
+        if let Some(factor) = self.refine {
+            query = query.refine_factor(factor);
+        }
+        if self.exact {
+            query = query.exact();
+        }
+        if self.postfilter { query.postfilter() } else { query }
+    }
 }
 
 /// Which version is read.
@@ -457,6 +531,18 @@ mod tests {
         let args = Args::try_parse_from(["lgw", "cleanup", "t", "--older-than", "14d", "--keep", "3"]).unwrap();
         let Command::Cleanup { older_than, keep, .. } = args.command else { panic!("not cleanup") };
         assert_eq!((older_than, keep), (Some(Duration::from_secs(14 * 86_400)), Some(3)));
+    }
+
+    #[test]
+    fn a_search_is_for_one_thing() {
+        let parse = |more: &[&str]| Args::try_parse_from([&["lgw", "search", "t", "v"], more].concat());
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["--vector", "[1]", "--text", "x"]).is_err());
+        assert!(parse(&["--text", "x", "--metric", "l2"]).is_err(), "texts have no metric");
+        assert!(parse(&["--vector", "[1]", "--metric", "euclid"]).is_err());
+        let args = parse(&["--vector", "[-1]", "-k", "3", "--metric", "DOT"]).unwrap();
+        let Command::Search { effort, .. } = args.command else { panic!("not search") };
+        assert_eq!((effort.k, effort.metric), (3, Some(Metric::Dot)));
     }
 
     #[test]

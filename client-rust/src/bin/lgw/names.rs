@@ -31,11 +31,11 @@ pub fn parse_columns(text: &str) -> Result<Columns, String> {
     Ok(Columns(columns))
 }
 
-/// One column, written as in a list.
+/// One column, as in a list of them.
 pub fn parse_column(text: &str) -> Result<ColumnPath, String> {
-    match parse_columns(text)?.0.as_slice() {
-        [column] => Ok(column.clone()),
-        _ => Err(format!("{text:?} is not one column")),
+    match <[ColumnPath; 1]>::try_from(parse_columns(text)?.0) {
+        Ok([column]) => Ok(column),
+        Err(_) => Err(format!("{text:?} is not one column")),
     }
 }
 

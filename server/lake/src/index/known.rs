@@ -6,7 +6,7 @@ use lance::index::DatasetIndexExt;
 use lance_index::IndexDescription;
 use serde_json::Value;
 
-use super::{IndexStatistics, Metric};
+use super::IndexStatistics;
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
@@ -82,7 +82,8 @@ fn one(dataset: &Dataset, index: &dyn IndexDescription) -> IndexStatistics {
         *(if covers(fragment.id as u32) { &mut indexed } else { &mut unindexed }) += rows;
     }
     let details = index.details().ok().and_then(|json| serde_json::from_str::<Value>(&json).ok());
-    let metric = details.as_ref().and_then(|details| details.get("metric_type")?.as_str()).and_then(Metric::from_lance);
+    let metric =
+        details.as_ref().and_then(|details| details.get("metric_type")?.as_str()).and_then(|name| name.parse().ok());
     IndexStatistics {
         name: index.name().to_owned(),
         columns: index.field_ids().iter().map(|id| column_path(dataset, *id as i32)).collect(),

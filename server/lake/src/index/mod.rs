@@ -10,7 +10,9 @@ mod spec;
 
 use chrono::{DateTime, Utc};
 
-pub use spec::{FullTextIndex, IndexKind, IndexSpec, Metric, ScalarIndexType, VectorIndex, VectorIndexType};
+use crate::search::Metric;
+
+pub use spec::{FullTextIndex, IndexKind, IndexSpec, ScalarIndexType, VectorIndex, VectorIndexType};
 
 /// Which indexes are brought up to date, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

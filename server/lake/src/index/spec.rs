@@ -21,6 +21,7 @@ use lance_linalg::distance::DistanceType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{find_column, shown_name};
+use crate::search::{Metric, declared_metric};
 use crate::table::excerpt;
 use crate::types::ColumnPath;
 
@@ -53,42 +54,6 @@ pub enum IndexKind {
     FullText(FullTextIndex),
 }
 
-/// How near two vectors are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Metric {
-    L2,
-    Cosine,
-    Dot,
-    Hamming,
-}
-
-impl Metric {
-    /// As people write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::L2 => "L2",
-            Self::Cosine => "cosine",
-            Self::Dot => "dot",
-            Self::Hamming => "hamming",
-        }
-    }
-
-    /// From Lance's name, in any case.
-    pub(crate) fn from_lance(name: &str) -> Option<Self> {
-        [Self::L2, Self::Cosine, Self::Dot, Self::Hamming].into_iter().find(|m| m.name().eq_ignore_ascii_case(name))
-    }
-
-    pub(crate) fn to_lance(self) -> DistanceType {
-        match self {
-            Self::L2 => DistanceType::L2,
-            Self::Cosine => DistanceType::Cosine,
-            Self::Dot => DistanceType::Dot,
-            Self::Hamming => DistanceType::Hamming,
-        }
-    }
-}
-
 /// How vectors are kept, by Lance's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -107,8 +72,8 @@ pub enum VectorIndexType {
 pub struct VectorIndex {
     /// How vectors are kept.
     pub index_type: VectorIndexType,
-    /// How near they are.
-    pub metric: Metric,
+    /// How far two of them are from each other. None: as the table declares, else L2, and hamming for bytes.
+    pub metric: Option<Metric>,
     /// Partitions.
     pub num_partitions: Option<u32>,
     /// Rounds of k-means.
@@ -173,7 +138,7 @@ impl IndexSpec {
         let (path, field) = self.find(dataset)?;
         let shown = self.column.join(".");
         let (index_type, params): (IndexType, Box<dyn IndexParams>) = match &self.kind {
-            IndexKind::Vector(vector) => vector.params(field, &shown)?,
+            IndexKind::Vector(vector) => vector.params(field, &shown, declared_metric(dataset, &shown)?)?,
             IndexKind::Scalar(scalar) => scalar.params(field, &shown)?,
             IndexKind::FullText(text) => text.params(field, &shown)?,
         };
@@ -211,10 +176,10 @@ fn vectors(data_type: &DataType) -> Option<(&DataType, i32)> {
 
 impl VectorIndex {
     /// Of this type, and else as Lance has it.
-    pub fn new(index_type: VectorIndexType, metric: Metric) -> Self {
+    pub fn new(index_type: VectorIndexType) -> Self {
         Self {
             index_type,
-            metric,
+            metric: None,
             num_partitions: None,
             max_iterations: None,
             sample_rate: None,
@@ -228,7 +193,12 @@ impl VectorIndex {
         }
     }
 
-    fn params(&self, field: &Field, column: &str) -> Result<(IndexType, Box<dyn IndexParams>)> {
+    fn params(
+        &self,
+        field: &Field,
+        column: &str,
+        declared: Option<Metric>,
+    ) -> Result<(IndexType, Box<dyn IndexParams>)> {
         let data_type = field.data_type();
         let Some((element, dimension)) = vectors(&data_type) else {
             return Err(Error::invalid(format!(
@@ -236,16 +206,26 @@ impl VectorIndex {
             )));
         };
         let bytes = *element == DataType::UInt8;
-        if bytes != (self.metric == Metric::Hamming) {
+        if let (Some(metric), Some(declared)) = (self.metric, declared)
+            && metric != declared
+        {
+            return Err(Error::new(
+                ErrorKind::MetricMismatch,
+                format!(
+                    "the index is to have the metric {metric}, and the table declares {declared} for column '{column}'"
+                ),
+            ));
+        }
+        let metric = self.metric.or(declared).unwrap_or(if bytes { Metric::Hamming } else { Metric::L2 });
+        if bytes != (metric == Metric::Hamming) {
             return Err(Error::invalid(format!(
-                "the metric {} does not fit column '{column}' of {element}: hamming is for bytes, the others for floats",
-                self.metric.name()
+                "the metric {metric} does not fit column '{column}' of {element}: hamming is for bytes, the others for floats"
             )));
         }
         if bytes && self.index_type != VectorIndexType::IvfFlat {
             return Err(Error::invalid(format!("column '{column}' holds bytes: only IVF_FLAT indexes them")));
         }
-        let metric = self.metric.to_lance();
+        let metric = to_lance(metric);
         let ivf = self.ivf(element, dimension)?;
         let params = match self.index_type {
             VectorIndexType::IvfFlat => VectorIndexParams::with_ivf_flat_params(metric, ivf),
@@ -352,6 +332,15 @@ impl VectorIndex {
             hnsw.ef_construction = ef as usize;
         }
         Ok(hnsw)
+    }
+}
+
+fn to_lance(metric: Metric) -> DistanceType {
+    match metric {
+        Metric::L2 => DistanceType::L2,
+        Metric::Cosine => DistanceType::Cosine,
+        Metric::Dot => DistanceType::Dot,
+        Metric::Hamming => DistanceType::Hamming,
     }
 }
 

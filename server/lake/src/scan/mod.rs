@@ -4,10 +4,10 @@
 //! by the row: how wide rows are is known from the schema, or measured and remembered, and a batch holds no more of them than
 //! its bytes allow.
 
-mod filter;
+pub(crate) mod filter;
 mod plan;
 mod projection;
-mod ranges;
+pub(crate) mod ranges;
 pub(crate) mod size;
 mod stream;
 #[cfg(test)]
@@ -19,22 +19,25 @@ use std::sync::{Arc, LazyLock};
 use futures::future::BoxFuture;
 use lance::Dataset;
 use lance::dataset::scanner::{FragmentSlice, Scanner};
+use lance::deps::datafusion::execution::SendableRecordBatchStream;
 use lance::deps::datafusion::execution::TaskContext;
 use lance::deps::datafusion::execution::memory_pool::GreedyMemoryPool;
 use lance::deps::datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use lance::deps::datafusion::logical_expr::Expr;
-use lance::deps::datafusion::physical_plan::ExecutionPlanProperties;
+use lance::deps::datafusion::logical_expr::{Expr, col, lit};
+use lance::deps::datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use lance::deps::datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use lance::deps::datafusion::prelude::SessionConfig;
+use lance_core::ROW_ID;
 use lance_core::datatypes::{BlobHandling, Schema as LanceSchema};
 
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, detail, from_datafusion, from_lance};
 use crate::types::{Filter, SplitSpec, TableId, VersionSelector};
-use projection::Projected;
-use ranges::Piece;
 use stream::{Bounds, Input};
 
+pub(crate) use projection::Projected;
+pub(crate) use ranges::Piece;
 pub use stream::ScanStream;
 pub(crate) use widths::RowWidths;
 
@@ -44,6 +47,7 @@ const BYTES_SLACK: u64 = 8;
 /// Batches that are decoded at once: also on a small machine more than one, so that decoding goes on while a batch is sent.
 static READAHEAD: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(2, |cpus| cpus.get().clamp(2, 8)));
+const DOING: &str = "cannot plan the scan";
 /// Rows that Lance takes in one batch.
 const MAX_BATCH_ROWS: usize = 1 << 20;
 
@@ -134,38 +138,67 @@ impl Lake {
         reading: Reading,
         batch_rows: usize,
         batch_bytes: u64,
-    ) -> Result<lance::deps::datafusion::execution::SendableRecordBatchStream> {
-        const DOING: &str = "cannot plan the scan";
+    ) -> Result<SendableRecordBatchStream> {
         let scanner = self.scanner(&reading, batch_rows, batch_bytes).await?;
-        let plan = scanner.create_plan().await.map_err(plan_error)?;
+        let plan = scanner.create_plan().await.map_err(|e| plan_error(e, DOING))?;
         if plan.output_partitioning().partition_count() != 1 {
             return Err(Error::internal("a scan was planned in several parts, whose order is open"));
         }
+        self.run(plan, batch_rows, DOING)
+    }
+
+    /// Runs a plan within the memory of one scan. The order of a plan in several parts is open.
+    pub(crate) fn run(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        batch_rows: usize,
+        doing: &str,
+    ) -> Result<SendableRecordBatchStream> {
+        let plan = match plan.output_partitioning().partition_count() {
+            1 => plan,
+            _ => Arc::new(CoalescePartitionsExec::new(plan)),
+        };
         let memory = usize::try_from(self.inner.options.scan.memory_bytes).unwrap_or(usize::MAX);
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(GreedyMemoryPool::new(memory)))
             .build_arc()
-            .map_err(|e| from_datafusion(e, DOING, Missing::Version))?;
+            .map_err(|e| from_datafusion(e, doing, Missing::Version))?;
         let config = SessionConfig::new().with_batch_size(batch_rows).with_target_partitions(1);
         let context = TaskContext::default().with_session_config(config).with_runtime(runtime);
-        plan.execute(0, Arc::new(context)).map_err(|e| from_datafusion(e, DOING, Missing::Version))
+        plan.execute(0, Arc::new(context)).map_err(|e| from_datafusion(e, doing, Missing::Version))
+    }
+
+    /// The rows with these ids, in no order.
+    pub(crate) async fn rows_by_id(
+        &self,
+        dataset: &Arc<Dataset>,
+        schema: &LanceSchema,
+        ids: &[u64],
+        batch_rows: usize,
+    ) -> Result<SendableRecordBatchStream> {
+        let mut scanner = self.bare_scanner(dataset, schema, batch_rows)?;
+        scanner.filter_expr(col(ROW_ID).in_list(ids.iter().map(|id| lit(*id)).collect(), false));
+        let plan = scanner.create_plan().await.map_err(|e| plan_error(e, DOING))?;
+        self.run(plan, batch_rows, DOING)
+    }
+
+    /// Rows of one batch with the columns of `schema` and of the filter, so that it keeps the bounds of bytes.
+    pub(crate) async fn batch_rows(
+        &self,
+        dataset: &Arc<Dataset>,
+        schema: &LanceSchema,
+        filter: Option<&Expr>,
+        pieces: &[Piece],
+    ) -> Result<usize> {
+        let options = &self.inner.options.scan;
+        let bounds = Bounds { rows: options.batch_rows, bytes: options.batch_bytes as u64, row_bytes: 0 };
+        Ok(self.row_width(dataset, schema, filter, pieces).await?.batch_rows(bounds))
     }
 
     async fn scanner(&self, reading: &Reading, batch_rows: usize, batch_bytes: u64) -> Result<Scanner> {
-        let file_version = reading.dataset.manifest().data_storage_format.version.to_string();
-        if file_version.starts_with('0') {
-            let why = "tables in Lance's first file format cannot be read; rewrite the table with a newer one";
-            return Err(Error::new(ErrorKind::Unsupported, why));
-        }
-        let mut scanner = Scanner::new(reading.dataset.clone());
-        scanner.project_with_schema(&reading.schema).map_err(plan_error)?;
-        scanner
-            .blob_handling(BlobHandling::AllBinary)
-            .scan_in_order(true)
-            .batch_size(batch_rows)
-            .batch_readahead(*READAHEAD)
-            .io_buffer_size(self.inner.options.scan.memory_bytes);
-        if file_version != "2.0" {
+        let mut scanner = self.bare_scanner(&reading.dataset, &reading.schema, batch_rows)?;
+        scanner.scan_in_order(true);
+        if file_version(&reading.dataset) != "2.0" {
             let fair = self.inner.options.scan.memory_bytes / *READAHEAD as u64;
             scanner.batch_size_bytes(batch_bytes.saturating_mul(BYTES_SLACK).min(fair).max(batch_bytes));
         }
@@ -176,10 +209,35 @@ impl Lake {
             scanner.with_fragments(reading.pieces.iter().map(|piece| piece.fragment.clone()).collect());
         }
         if let Some(slices) = &reading.slices {
-            scanner.with_fragment_slices(slices).await.map_err(plan_error)?;
+            scanner.with_fragment_slices(slices).await.map_err(|e| plan_error(e, DOING))?;
         }
         Ok(scanner)
     }
+
+    /// A scanner of these columns within the memory of one scan.
+    pub(crate) fn bare_scanner(
+        &self,
+        dataset: &Arc<Dataset>,
+        schema: &LanceSchema,
+        batch_rows: usize,
+    ) -> Result<Scanner> {
+        if file_version(dataset).starts_with('0') {
+            let why = "tables in Lance's first file format cannot be read; rewrite the table with a newer one";
+            return Err(Error::new(ErrorKind::Unsupported, why));
+        }
+        let mut scanner = Scanner::new(dataset.clone());
+        scanner.project_with_schema(schema).map_err(|e| plan_error(e, DOING))?;
+        scanner
+            .blob_handling(BlobHandling::AllBinary)
+            .batch_size(batch_rows)
+            .batch_readahead(*READAHEAD)
+            .io_buffer_size(self.inner.options.scan.memory_bytes);
+        Ok(scanner)
+    }
+}
+
+fn file_version(dataset: &Dataset) -> String {
+    dataset.manifest().data_storage_format.version.to_string()
 }
 
 /// What a scanner reads.
@@ -198,12 +256,13 @@ impl Reading {
     }
 }
 
-fn plan_error(error: lance::Error) -> Error {
+/// An error of Lance before anything runs: its words are about the request.
+pub(crate) fn plan_error(error: lance::Error, doing: &str) -> Error {
     let why = detail(&error);
-    let mapped = from_lance(error, "cannot plan the scan", Missing::Version);
+    let mapped = from_lance(error, doing, Missing::Version);
     match mapped.kind() {
         ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::SchemaMismatch => {
-            Error::new(mapped.kind(), format!("cannot plan the scan: {why}")).with_source(mapped)
+            Error::new(mapped.kind(), format!("{doing}: {why}")).with_source(mapped)
         }
         _ => mapped,
     }

@@ -1,7 +1,6 @@
 //! DoPut: rows to staged files, and for an ad-hoc put on to a version.
 
 mod acks;
-mod source;
 
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
@@ -17,6 +16,7 @@ use tonic::body::Body;
 
 use super::descriptor::put_command;
 use super::queue::queue;
+use super::source::{Source, Taken};
 use crate::admission::Permit;
 use crate::convert;
 use crate::grpc::to_its_end;
@@ -24,7 +24,6 @@ use crate::middleware::context;
 use crate::state::Gateway;
 use crate::status::{from_lake, status};
 use acks::Acks;
-use source::{Source, Taken};
 
 /// Answers a DoPut. Dropping the answer ends the put, unless it commits already.
 pub(super) fn put(gateway: Gateway, body: Body) -> Result<Acks, Status> {

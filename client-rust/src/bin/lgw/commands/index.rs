@@ -7,7 +7,7 @@ use lance_gateway_client::{
 use serde::Serialize;
 
 use super::{jobs, time};
-use crate::args::{IndexAction, IndexType, Knobs, MetricName};
+use crate::args::{IndexAction, IndexType, Knobs};
 use crate::console::{Console, human_bytes};
 use crate::failure::{Failure, Result};
 
@@ -66,12 +66,7 @@ fn spec(column: &ColumnPath, index_type: IndexType, knobs: &Knobs) -> Result<Ind
     };
     let mut index = VectorIndex::new(vector);
     if let Some(metric) = knobs.metric {
-        index = index.metric(match metric {
-            MetricName::L2 => Metric::L2,
-            MetricName::Cosine => Metric::Cosine,
-            MetricName::Dot => Metric::Dot,
-            MetricName::Hamming => Metric::Hamming,
-        });
+        index = index.metric(metric);
     }
     type Set = fn(VectorIndex, u32) -> VectorIndex;
     let set: [(Option<u32>, Set); 6] = [

@@ -5,6 +5,7 @@ mod index;
 mod jobs;
 mod put;
 mod scan;
+mod search;
 mod status;
 mod tables;
 
@@ -51,6 +52,20 @@ pub async fn run(args: &Args, console: &Console) -> Result<()> {
                 scan = scan.limit(*limit);
             }
             scan::scan(scan, to.as_deref(), console).await
+        }
+        Command::Search { table, column, wanted, effort, columns, filter, at } => {
+            let client = connect(global).await?;
+            let mut search = search::describe(&client, table, column, wanted, effort)?.version(at.selector());
+            if let Some(columns) = columns {
+                search = search.columns(columns.0.iter().cloned());
+            }
+            if let Some(filter) = filter {
+                search = search.filter(filter.as_str());
+            }
+            match &wanted.vectors {
+                Some(file) => search::many(search, file, console).await,
+                None => search::one(search, console).await,
+            }
         }
         Command::Count { table, filter, at } => {
             scan::count(&connect(global).await?, table, filter.as_deref(), at, console).await

@@ -3,6 +3,7 @@
 //! Comparisons follow SQL and IEEE 754: a comparison with NULL is NULL, NaN is neither less than nor greater than anything, and
 //! -0.0 equals 0.0. (Arrow's kernels put NaN above all numbers, so ranges of floats get a second bound.)
 
+mod exact;
 mod literal;
 mod sql;
 
@@ -31,7 +32,7 @@ pub(crate) fn plan(filter: &Filter, schema: &LanceSchema, max_depth: usize) -> R
             let expr = Builder { schema }.condition(expression)?;
             // The scan evaluates the expression as it is, so what a planner would do to it is done here.
             let arrow = Arc::new(ArrowSchema::from(schema));
-            Planner::new(arrow).optimize_expr(expr).map_err(|e| {
+            exact::optimize(&Planner::new(arrow), expr).map_err(|e| {
                 let why = detail(&e);
                 Error::invalid(format!("the filter cannot be planned: {why}")).with_source(e)
             })

@@ -14,7 +14,7 @@ use lance::deps::datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use lance_core::datatypes::Schema as LanceSchema;
 use lance_datafusion::planner::Planner;
 
-use super::too_deep;
+use super::{exact, too_deep};
 use crate::error::{Error, Result};
 use crate::lance_error::detail;
 use crate::schema::{no_such_column, shown_name};
@@ -136,7 +136,7 @@ fn parse(text: &str, tokens: Vec<Token>, stored: &str, schema: &LanceSchema, max
     let expr = planner.parse_filter(stored).map_err(|e| unreadable(text, &detail(&e)))?;
     check_columns(&expr, schema)?;
     check_depth(&expr, max_depth)?;
-    let expr = planner.optimize_expr(expr).map_err(|e| unreadable(text, &detail(&e)))?;
+    let expr = exact::optimize(&planner, expr).map_err(|e| unreadable(text, &detail(&e)))?;
     check_boolean(&expr, &arrow, text)?;
     Ok(expr)
 }

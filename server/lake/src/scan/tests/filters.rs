@@ -355,3 +355,59 @@ async fn every_comparable_type_is_found_by_equality_range_and_list() {
         assert_eq!(read_ids(&lake, &with(Operator::Between, &[&low, &high])).await, [1, 2], "{name}");
     }
 }
+
+/// A condition over one value, and what it is for each.
+type Leaf = (&'static str, fn(i64) -> bool);
+
+/// A condition over a value that may be NULL, and what it is for each.
+type Condition<'a> = (String, &'a dyn Fn(Option<i64>) -> Option<bool>);
+
+/// Three-valued: NULL for NULL, whatever the condition.
+fn both(left: Option<bool>, right: Option<bool>) -> Option<bool> {
+    match (left, right) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn null_stays_null_however_lists_of_one_column_are_combined() {
+    let (folder, lake) = local_lake().await;
+    let values = [Some(1), Some(2), Some(3), None];
+    let x: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));
+    let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..4));
+    let rows = RecordBatch::try_from_iter_with_nullable([("id", id, false), ("x", x, true)]).unwrap();
+    foreign(&folder, "t", rows, 10).await;
+    let leaves: [Leaf; 6] = [
+        ("x IN (1)", |x| x == 1),
+        ("x IN (2)", |x| x == 2),
+        ("x = 1", |x| x == 1),
+        ("x NOT IN (1)", |x| x != 1),
+        ("x NOT IN (2)", |x| x != 2),
+        ("(x = 1 OR x = 3)", |x| x == 1 || x == 3),
+    ];
+    let not = |value: Option<bool>| value.map(|value| !value);
+    for (left, is_left) in leaves {
+        for (right, is_right) in leaves {
+            let joined: [(String, &dyn Fn(i64) -> bool); 2] = [
+                (format!("{left} AND {right}"), &|x| is_left(x) && is_right(x)),
+                (format!("{left} OR {right}"), &|x| is_left(x) || is_right(x)),
+            ];
+            for (text, is) in joined {
+                let of = |x: Option<i64>| x.map(is);
+                let wholes: [Condition; 4] = [
+                    (text.clone(), &of),
+                    (format!("NOT ({text})"), &|x| not(of(x))),
+                    (format!("({text}) IS FALSE"), &|x| Some(of(x) == Some(false))),
+                    (format!("NOT (({text}) AND x NOT IN (3))"), &|x| not(both(of(x), x.map(|x| x != 3)))),
+                ];
+                for (text, is) in wholes {
+                    let kept = values.iter().enumerate().filter(|(_, x)| is(**x) == Some(true));
+                    let wanted: Vec<i64> = kept.map(|(id, _)| id as i64).collect();
+                    assert_eq!(read_ids(&lake, &ScanSpec { filter: sql(&text), ..spec("t") }).await, wanted, "{text}");
+                }
+            }
+        }
+    }
+}

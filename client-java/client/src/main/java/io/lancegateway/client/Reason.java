@@ -15,6 +15,8 @@ public enum Reason {
     COLUMN_NOT_FOUND(Status.Code.INVALID_ARGUMENT, Retry.NEVER),
     /** Rows, files or a schema do not fit the table. */
     SCHEMA_MISMATCH(Status.Code.INVALID_ARGUMENT, Retry.NEVER),
+    /** The query, the table and the index do not compare vectors alike. */
+    METRIC_MISMATCH(Status.Code.INVALID_ARGUMENT, Retry.NEVER),
     /** There is no such table. */
     TABLE_NOT_FOUND(Status.Code.NOT_FOUND, Retry.NEVER),
     /** The table has no such version, or no longer. */

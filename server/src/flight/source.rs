@@ -1,4 +1,4 @@
-//! What the client of a DoPut sends.
+//! What the client of a DoPut or a DoExchange sends.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -13,9 +13,9 @@ use lance_gateway_proto::flight::{Decoded, Decoder, Item, MessageReader};
 use tonic::Status;
 use tonic::body::Body;
 
+use super::idle;
+use super::queue::Sender;
 use crate::config::WriteConfig;
-use crate::flight::idle;
-use crate::flight::queue::Sender;
 use crate::middleware::context;
 use crate::status::{from_flight, status};
 
@@ -24,6 +24,8 @@ pub(super) struct Source {
     messages: MessageReader<Body>,
     decoder: Decoder,
     idle: Duration,
+    /// The client has a reason to wait.
+    pub(super) patient: bool,
 }
 
 /// What a client has sent.
@@ -47,6 +49,7 @@ impl Source {
             messages: MessageReader::request(body, max),
             decoder: Decoder::new(max),
             idle: config.idle_timeout.get(),
+            patient: false,
         }
     }
 
@@ -88,8 +91,8 @@ impl Source {
         Ok(taken)
     }
 
-    /// The next rows, and the memory that they hold.
-    async fn batch(&mut self) -> Result<Option<(RecordBatch, usize)>, Status> {
+    /// The next rows, and the memory that they hold. Nothing is lost if it is dropped before it has them.
+    pub(super) async fn batch(&mut self) -> Result<Option<(RecordBatch, usize)>, Status> {
         while let Some(decoded) = self.next().await? {
             if let Item::Batch(batch) = decoded.item {
                 let bytes = size(&batch)?;
@@ -100,7 +103,7 @@ impl Source {
     }
 
     async fn next(&mut self) -> Result<Option<Decoded>, Status> {
-        let Self { messages, decoder, idle: limit } = self;
+        let Self { messages, decoder, idle: limit, patient } = self;
         let mut message = pin!(messages.next());
         loop {
             let before = received();
@@ -108,7 +111,7 @@ impl Source {
                 Ok(None) => return Ok(None),
                 Ok(Some(message)) => return message.and_then(|m| decoder.decode(m)).map(Some).map_err(from_flight),
                 // A large message on a slow line is not idle.
-                Err(_) if received() > before => {}
+                Err(_) if *patient || received() > before => {}
                 Err(_) => return Err(idle("the client sent nothing", *limit, "write.idle-timeout")),
             }
         }
