@@ -13,7 +13,6 @@ import pyarrow as pa
 from . import paths
 from .process import Process
 
-
 RETRIES = 1000
 
 
