@@ -95,11 +95,14 @@ where
     });
     let body = Body::new(GrpcBody::request(stream::iter([Ok(first)]).chain(rest).boxed()));
     let open = send(client.stream_channel(), call, DO_EXCHANGE, options.storage.header(), body);
-    let response = tokio::time::timeout(options.request_timeout, open)
-        .await
-        .map_err(|_| Error::timed_out(call.what, options.request_timeout, call.effect))??;
-    let messages =
-        MessageReader::response(response, options.max_message_bytes).map_err(|e| read_error(e, call.effect))?;
+    let opened = match tokio::time::timeout(options.request_timeout, open).await {
+        Ok(opened) => opened,
+        Err(_) => Err(Error::timed_out(call.what, options.request_timeout, call.effect)),
+    };
+    let messages = opened.and_then(|response| {
+        MessageReader::response(response, options.max_message_bytes).map_err(|e| read_error(e, call.effect))
+    });
+    let messages = messages.map_err(|error| true_cause(error, &failure))?;
     let (effect, idle) = (call.effect, options.stream_idle_timeout);
     let reading = (BatchReader::new(messages), failure);
     let answers = stream::try_unfold(reading, move |(mut messages, failure)| async move {
@@ -109,10 +112,15 @@ where
         };
         match next {
             Ok(next) => Ok(next.map(|decoded| (decoded, (messages, failure)))),
-            Err(error) => Err(failure.borrow().as_ref().map_or(error, |failed: &Error| failed.again())),
+            Err(error) => Err(true_cause(error, &failure)),
         }
     });
     Ok(answers.boxed())
+}
+
+/// The error of the batches, if that is why a stream broke.
+fn true_cause(error: Error, failure: &watch::Receiver<Option<Error>>) -> Error {
+    failure.borrow().as_ref().map_or(error, Error::again)
 }
 
 async fn send(

@@ -120,14 +120,14 @@ impl VectorColumn {
             return Err(Error::invalid("the query has a null among its numbers"));
         }
         let bytes = *vector.data_type() == DataType::UInt8;
-        if !is_element(vector.data_type()) || bytes != (self.element == DataType::UInt8) && bytes {
+        if !vector.data_type().is_numeric() || (bytes && self.element != DataType::UInt8) {
             return Err(Error::invalid(format!(
                 "the query is a vector of {}, and column '{shown}' has vectors of {}",
                 vector.data_type(),
                 self.element
             )));
         }
-        if *vector.data_type() == self.element && bytes {
+        if bytes {
             return Ok(vector.clone());
         }
         let numbers = cast(vector, &DataType::Float64)
@@ -195,7 +195,7 @@ fn is_element(data_type: &DataType) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
-    use arrow_array::{Float32Array, Int8Array, UInt8Array};
+    use arrow_array::{Float32Array, Int8Array, Int64Array, StringArray, UInt8Array};
     use arrow_schema::Schema;
 
     use super::*;
@@ -228,8 +228,10 @@ mod tests {
             let key = column(element.clone(), false).key(&floats(&[1.0, -2.0]), Metric::L2).unwrap();
             assert_eq!((key.data_type(), key.len()), (&element, 2));
         }
-        let key = column(DataType::Float32, false).key(&one(Int8Array::from(vec![1, 2])), Metric::Dot).unwrap();
-        assert_eq!(key.as_primitive::<Float32Type>().values(), &[1.0, 2.0]);
+        for whole in [one(Int8Array::from(vec![1, 2])), one(Int64Array::from(vec![1, 2]))] {
+            let key = column(DataType::Float32, false).key(&whole, Metric::Dot).unwrap();
+            assert_eq!(key.as_primitive::<Float32Type>().values(), &[1.0, 2.0]);
+        }
         assert!(column(DataType::Float64, false).key(&floats(&[1e300, 0.0]), Metric::L2).is_ok());
         let message = refused(&column(DataType::Float16, false), &floats(&[0.0, 1e6]), Metric::L2);
         assert!(message.contains("number 1") && message.contains("Float16") && message.contains("'a.v'"), "{message}");
@@ -250,6 +252,7 @@ mod tests {
         assert!(floats32.key(&floats(&[0.0, 0.0]), Metric::L2).is_ok());
         let null = one(Float32Array::from(vec![Some(1.0), None]));
         assert!(refused(&floats32, &null, Metric::L2).contains("null"));
+        assert!(refused(&floats32, &one(StringArray::from(vec!["1", "2"])), Metric::L2).contains("Utf8"));
         let bytes = one(UInt8Array::from(vec![1, 2]));
         assert!(refused(&floats32, &bytes, Metric::L2).contains("UInt8"));
         assert!(column(DataType::UInt8).key(&bytes, Metric::Hamming).is_ok());
