@@ -173,7 +173,9 @@ class Client:
         """`storage`: storage options that go with each call."""
         more = [_Storage(storage)] if storage else []
         self.flight = flight.connect(f"grpc://{address}", middleware=[_DetailsFactory(), *more])
-        self.channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
+        # A connection of its own: else it would wait with those that saw the gateway die.
+        options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+        self.channel = grpc.insecure_channel(address, options=options)
         if more:
             self.channel = grpc.intercept_channel(self.channel, *more)
         self.tables = _tables_grpc.TableServiceStub(self.channel)
