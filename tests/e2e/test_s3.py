@@ -1,6 +1,7 @@
 """The warehouse on a real S3 server: every checkpoint becomes visible once, whatever dies."""
 
 import base64
+import json
 import threading
 import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
@@ -306,6 +307,50 @@ def test_keys_that_run_out_are_renewed_and_a_commit_goes_on_once_they_are(by_web
     sts.secret = SECRET
     assert not client.commit(committable).already_committed
     assert client.scan(name).sort_by("id") == numbers(0, 20)
+
+
+@pytest.fixture
+def instance():
+    """What an instance of a cloud asks for the keys of its role."""
+
+    class Metadata(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            self.answer("a token of the session", {"x-aws-ec2-metadata-token-ttl-seconds": "21600"})
+
+        def do_GET(self) -> None:
+            if self.path.rstrip("/").endswith("security-credentials"):
+                return self.answer("tables")
+            until = datetime.now(timezone.utc) + timedelta(hours=1)
+            keys = {"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": KEY, "SecretAccessKey": SECRET, "Token": ""}
+            times = {"LastUpdated": "2020-01-01T00:00:00Z", "Expiration": until.strftime("%Y-%m-%dT%H:%M:%SZ")}
+            self.server.asked.append(self.path)
+            return self.answer(json.dumps(keys | times))
+
+        def answer(self, text: str, headers: dict[str, str] | None = None) -> None:
+            self.send_response(200)
+            for name, value in {"Content-Length": str(len(text)), **(headers or {})}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
+    server.asked = []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_instance_gives_keys_by_itself(s3, instance, start_on, connect, name):
+    options = {key: value for key, value in s3.options().items() if "key" not in key}
+    env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://127.0.0.1:{instance.server_port}"}
+    client = connect(start_on(s3, {"options": options}, env=env))
+    assert client.put(name, numbers(0, 10)).num_rows == 10
+    assert client.scan(name) == numbers(0, 10)
+    assert instance.asked
 
 
 def of_client(server: S3Server, secret: str = SECRET) -> dict[str, str]:
