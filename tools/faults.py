@@ -14,7 +14,7 @@ from harness import paths
 GUARANTEES = paths.ROOT / "docs" / "guarantees.md"
 ROW = re.compile(r"^\| (?P<fault>.+?) \| (?P<promise>.+?) \| (?P<shown>.+?) \|$")
 SHOWN = re.compile(r"`([^`]+)`")
-RUST_RESULT = re.compile(r"^test (?:\S+::)?(\w+)(?: - should panic)? \.\.\. (\w+)")
+RUST_RESULT = re.compile(r"^test (?:\S+::)?(\w+)(?: - should panic)? \.\.\. (ok|FAILED)")
 
 
 @dataclass
