@@ -10,6 +10,7 @@ use lance_gateway_proto::v1;
 
 use crate::client::{Call, send};
 use crate::ids::time_from_wire;
+use crate::setters::setters;
 use crate::{Client, ColumnPath, Error, Job, JobKind, Metric, Result, TableId};
 
 /// How an index keeps vectors.
@@ -212,17 +213,6 @@ impl IndexSpec {
     pub(crate) fn from_wire(build: v1::IndexBuild) -> Self {
         Self(build)
     }
-}
-
-macro_rules! setters {
-    ($($(#[$doc:meta])* $name:ident: $type:ty => $value:expr;)*) => {
-        $($(#[$doc])*
-        #[must_use]
-        pub fn $name(mut self, $name: $type) -> Self {
-            self.0.$name = $value;
-            self
-        })*
-    };
 }
 
 impl VectorIndex {

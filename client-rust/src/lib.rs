@@ -41,6 +41,7 @@ mod retry;
 mod scan;
 mod schema;
 mod search;
+mod setters;
 mod table;
 mod write;
 

@@ -34,8 +34,8 @@ pub struct RowMetadata {
 #[derive(Debug, Clone)]
 #[must_use = "a scan does nothing before it is planned"]
 pub struct Scan {
-    client: Client,
-    request: v1::ScanRequest,
+    pub(crate) client: Client,
+    pub(crate) request: v1::ScanRequest,
 }
 
 impl Client {

@@ -331,6 +331,11 @@ async fn reflection_names_the_services_in_both_of_its_versions() {
     for service in ["lancegateway.v1.TableService", "lancegateway.v1.WriteService", "grpc.health.v1.Health"] {
         assert!(names.iter().any(|name| name == service), "{service} is not in {names:?}");
     }
+    let mut health = HealthClient::new(channel.clone());
+    for service in names.into_iter().filter(|name| name.starts_with("lancegateway.")) {
+        let health = health.check(HealthCheckRequest { service: service.clone() }).await;
+        assert_eq!(health.map(|health| health.into_inner().status()).ok(), Some(ServingStatus::Serving), "{service}");
+    }
     let ask = v1alpha::ServerReflectionRequest {
         host: String::new(),
         message_request: Some(v1alpha::server_reflection_request::MessageRequest::ListServices(String::new())),

@@ -5,7 +5,7 @@ use lance_gateway_proto::v1;
 use lance_gateway_proto::v1::index_build::Kind;
 
 use super::search::{metric, named_metric};
-use super::{Result, column_path, invalid, required, to_timestamp};
+use super::{Result, column_path, given, invalid, required, to_timestamp};
 
 /// Bytes of the name of an index.
 const MAX_NAME_BYTES: usize = 255;
@@ -88,10 +88,6 @@ fn full_text_index(text: &v1::FullTextIndex) -> lake::FullTextIndex {
         ngram_min_length: given(text.ngram_min_length),
         ngram_max_length: given(text.ngram_max_length),
     }
-}
-
-fn given(number: u32) -> Option<u32> {
-    (number > 0).then_some(number)
 }
 
 /// Which indexes are brought up to date.

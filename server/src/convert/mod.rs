@@ -40,6 +40,11 @@ pub fn required<T>(field: Option<T>, name: &str) -> Result<T> {
     field.ok_or_else(|| invalid(format!("{name} is missing")))
 }
 
+/// 0 says that nothing is said.
+fn given(number: u32) -> Option<u32> {
+    (number > 0).then_some(number)
+}
+
 /// A table, as a client names it.
 pub fn table_id(table: Option<v1::Table>) -> Result<lake::TableId> {
     match required(table, "table")?.kind {

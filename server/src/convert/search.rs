@@ -9,7 +9,7 @@ use lance_gateway_lake::{self as lake, QueryVector};
 use lance_gateway_proto::v1;
 use v1::vector::Kind;
 
-use super::{Result, column_path, filter, invalid, projection, required, row_metadata, table_id, version};
+use super::{Result, column_path, filter, given, invalid, projection, required, row_metadata, table_id, version};
 
 /// Where and in which rows is searched.
 pub fn spec(
@@ -59,18 +59,13 @@ pub fn vector_query(q: v1::VectorQuery) -> Result<lake::VectorQuery> {
         offset: q.offset,
         lower_bound: q.lower_bound,
         upper_bound: q.upper_bound,
-        min_nprobes: some(q.min_nprobes),
-        max_nprobes: some(q.max_nprobes),
-        ef: some(q.ef),
-        refine_factor: some(q.refine_factor),
+        min_nprobes: given(q.min_nprobes),
+        max_nprobes: given(q.max_nprobes),
+        ef: given(q.ef),
+        refine_factor: given(q.refine_factor),
         exact: q.exact,
         postfilter: q.postfilter,
     })
-}
-
-/// 0 says that nothing is said.
-fn some(number: u32) -> Option<u32> {
-    (number > 0).then_some(number)
 }
 
 pub(super) fn metric(raw: i32) -> Result<Option<lake::Metric>> {
@@ -132,7 +127,7 @@ fn text_query(query: v1::TextQuery) -> Result<lake::TextQuery> {
             text: q.text,
             all_words: q.all_words,
             fuzziness: q.fuzziness,
-            max_expansions: some(q.max_expansions),
+            max_expansions: given(q.max_expansions),
             prefix_length: q.prefix_length,
             boost: q.boost,
         },

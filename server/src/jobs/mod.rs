@@ -141,16 +141,15 @@ impl Jobs {
         let Some(kind) = job.kind.clone() else {
             return Err(status(Reason::InvalidArgument, "kind is missing: compaction, cleanup or sweep"));
         };
+        let request = fingerprint(&job);
         let mut known = self.known();
         if let Some(entry) = known.jobs.get(&job.id) {
-            let found = entry.job.borrow().clone();
-            if entry.request != fingerprint(&job) {
+            if entry.request != request {
                 return Err(status(Reason::InvalidArgument, "request_id was used for another job; draw a new one"));
             }
-            return Ok(found);
+            return Ok(entry.job.borrow().clone());
         }
         known.make_room(&self.inner.config)?;
-        let request = fingerprint(&job);
         if let Some(Kind::IndexBuild(build)) = &mut job.kind {
             forget_what_was_trained(build);
         }

@@ -103,6 +103,12 @@ impl Method {
             .unwrap_or(UNKNOWN)
     }
 
+    /// The services that are the gateway's own, Flight among them; each once, since their methods stand together.
+    pub fn services() -> impl Iterator<Item = &'static str> {
+        let services = METHODS.chunk_by(|one, next| one.service == next.service).filter_map(<[Self]>::first);
+        services.filter(|method| !method.is_foreign()).map(|method| method.service)
+    }
+
     /// Whether its statuses are defined elsewhere and stay as they are.
     pub fn is_foreign(&self) -> bool {
         matches!(self.service, HEALTH | REFLECTION | REFLECTION_ALPHA)

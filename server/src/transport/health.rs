@@ -6,17 +6,10 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::HealthReporter;
 
 use crate::lifecycle::State;
+use crate::middleware::Method;
 
-/// What can be asked for; empty is the whole.
-const SERVICES: &[&str] = &[
-    "",
-    "lancegateway.v1.TableService",
-    "lancegateway.v1.WriteService",
-    "lancegateway.v1.StatusService",
-    "lancegateway.v1.JobService",
-    "lancegateway.v1.IndexService",
-    "arrow.flight.protocol.FlightService",
-];
+/// What can be asked for as a whole.
+const ALL: &str = "";
 
 pub(super) fn service() -> (HealthReporter, HealthServer<impl Health>) {
     tonic_health::server::health_reporter()
@@ -32,7 +25,7 @@ pub(super) fn follow(reporter: HealthReporter, mut state: watch::Receiver<State>
                 State::Serving => ServingStatus::Serving,
                 State::Starting | State::Quiescing | State::Draining | State::Stopped => ServingStatus::NotServing,
             };
-            for service in SERVICES {
+            for service in Method::services().chain([ALL]) {
                 reporter.set_service_status(service, status).await;
             }
             shown.send_replace(now);

@@ -1,6 +1,5 @@
 //! Building indexes, and bringing them up to date.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -12,12 +11,15 @@ use super::progress::Follow;
 use super::{IndexSpec, Indexed, OptimizeSpec};
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
-use crate::maintain::{Attempts, ProgressSender};
+use crate::maintain::{Attempts, ProgressSender, marked};
 use crate::table::{Location, excerpt};
 use crate::types::TableId;
 
-/// On the versions, for those who read the history.
-const PROPERTY: &str = "lance-gateway.maintenance";
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    Build(&'a IndexSpec),
+    Optimize(&'a OptimizeSpec),
+}
 
 impl Lake {
     /// Builds an index over the rows of the latest version. Stopped before it commits it leaves nothing.
@@ -27,16 +29,7 @@ impl Lake {
         spec: &'a IndexSpec,
         progress: &'a ProgressSender,
     ) -> BoxFuture<'a, Result<Indexed>> {
-        Box::pin(async move {
-            let location = self.locate(table)?;
-            let mut attempts = Attempts::new(self.inner.options.maintenance.max_attempts);
-            loop {
-                match self.build(&location, spec, progress).await {
-                    Ok(indexed) => return Ok(indexed),
-                    Err(error) => attempts.failed(error)?,
-                }
-            }
-        })
+        Box::pin(self.index_work(table, Work::Build(spec), progress))
     }
 
     /// Brings rows that came later into the indexes of the latest version.
@@ -46,16 +39,22 @@ impl Lake {
         spec: &'a OptimizeSpec,
         progress: &'a ProgressSender,
     ) -> BoxFuture<'a, Result<Indexed>> {
-        Box::pin(async move {
-            let location = self.locate(table)?;
-            let mut attempts = Attempts::new(self.inner.options.maintenance.max_attempts);
-            loop {
-                match self.optimize(&location, spec, progress).await {
-                    Ok(indexed) => return Ok(indexed),
-                    Err(error) => attempts.failed(error)?,
-                }
+        Box::pin(self.index_work(table, Work::Optimize(spec), progress))
+    }
+
+    async fn index_work(&self, table: &TableId, work: Work<'_>, progress: &ProgressSender) -> Result<Indexed> {
+        let location = self.locate(table)?;
+        let mut attempts = Attempts::new(self.inner.options.maintenance.max_attempts);
+        loop {
+            let done = match work {
+                Work::Build(spec) => self.build(&location, spec, progress).await,
+                Work::Optimize(spec) => self.optimize(&location, spec, progress).await,
+            };
+            match done {
+                Ok(indexed) => return Ok(indexed),
+                Err(error) => attempts.failed(error)?,
             }
-        })
+        }
     }
 
     async fn build(&self, location: &Location, spec: &IndexSpec, progress: &ProgressSender) -> Result<Indexed> {
@@ -77,7 +76,7 @@ impl Lake {
             .name(fitting.name.clone())
             .replace(spec.replace)
             .progress(Arc::new(Follow::new(progress.clone())))
-            .transaction_properties(properties("index"))
+            .transaction_properties(marked("index"))
             .await;
         built.map_err(|e| own.failed(e, &doing))?;
         let known = statistics(&own.dataset).await.map_err(|e| own.failed(e, &doing))?;
@@ -97,7 +96,7 @@ impl Lake {
         options.num_indices_to_merge = spec.segments_to_merge.map(|n| n as usize);
         options.retrain = spec.retrain;
         options.index_names = (!spec.names.is_empty()).then(|| spec.names.clone());
-        options.transaction_properties = Some(Arc::new(properties("index optimization")));
+        options.transaction_properties = Some(Arc::new(marked("index optimization")));
         options.progress = Arc::new(Follow::new(progress.clone()));
         let optimized = own.dataset.optimize_indices(&options).await;
         optimized.map_err(|e| own.failed(e, &doing))?;
@@ -107,8 +106,4 @@ impl Lake {
         let indexes = known.into_iter().filter(|index| asked(&index.name)).collect();
         Ok(Indexed { version: if after == before { 0 } else { after }, indexes })
     }
-}
-
-fn properties(what: &str) -> HashMap<String, String> {
-    HashMap::from([(PROPERTY.to_owned(), what.to_owned())])
 }

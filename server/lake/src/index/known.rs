@@ -4,13 +4,16 @@ use futures::future::BoxFuture;
 use lance::Dataset;
 use lance::index::DatasetIndexExt;
 use lance_index::IndexDescription;
-use serde_json::Value;
+use lance_index::pb::{VectorIndexDetails, VectorMetricType};
+use lance_table::format::IndexMetadata;
+use prost::Message as _;
 
 use super::IndexStatistics;
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
 use crate::maintain::Attempts;
+use crate::search::Metric;
 use crate::table::{column_path, excerpt};
 use crate::types::TableId;
 
@@ -60,6 +63,23 @@ pub(super) fn no_index(name: &str) -> Error {
     Error::new(ErrorKind::IndexNotFound, format!("there is no index '{}'", excerpt(name)))
 }
 
+/// What a segment says of its vectors. None: it has none, or it is so old that only its own file tells.
+pub(crate) fn vector_details(segment: &IndexMetadata) -> Option<VectorIndexDetails> {
+    let details = segment.index_details.as_ref().filter(|_| !is_of_others(segment))?;
+    Some(details.value.as_slice()).filter(|value| !value.is_empty()).and_then(|v| VectorIndexDetails::decode(v).ok())
+}
+
+/// Whether a segment says that it is not over vectors.
+pub(crate) fn is_of_others(segment: &IndexMetadata) -> bool {
+    segment.index_details.as_ref().is_some_and(|details| !details.type_url.ends_with("VectorIndexDetails"))
+}
+
+/// A segment that does not say what it covers is taken for whole, as Lance does.
+pub(crate) fn covers(segments: &[IndexMetadata], fragment: u64) -> bool {
+    let id = u32::try_from(fragment).unwrap_or(u32::MAX);
+    segments.iter().any(|segment| segment.fragment_bitmap.as_ref().is_none_or(|covered| covered.contains(id)))
+}
+
 pub(super) async fn statistics(dataset: &Dataset) -> lance::Result<Vec<IndexStatistics>> {
     let mut known = Vec::new();
     for index in dataset.describe_indices(None).await? {
@@ -73,22 +93,18 @@ pub(super) async fn statistics(dataset: &Dataset) -> lance::Result<Vec<IndexStat
 }
 
 fn one(dataset: &Dataset, index: &dyn IndexDescription) -> IndexStatistics {
-    let covers = |fragment: u32| {
-        index.segments().iter().any(|s| s.fragment_bitmap.as_ref().is_none_or(|bitmap| bitmap.contains(fragment)))
-    };
     let (mut indexed, mut unindexed) = (0, 0);
     for fragment in dataset.fragments().iter() {
         let rows = fragment.num_rows().unwrap_or_default() as u64;
-        *(if covers(fragment.id as u32) { &mut indexed } else { &mut unindexed }) += rows;
+        *(if covers(index.segments(), fragment.id) { &mut indexed } else { &mut unindexed }) += rows;
     }
-    let details = index.details().ok().and_then(|json| serde_json::from_str::<Value>(&json).ok());
-    let metric =
-        details.as_ref().and_then(|details| details.get("metric_type")?.as_str()).and_then(|name| name.parse().ok());
+    let details = index.segments().first().and_then(vector_details);
+    let metric = details.and_then(|details| VectorMetricType::try_from(details.metric_type).ok());
     IndexStatistics {
         name: index.name().to_owned(),
         columns: index.field_ids().iter().map(|id| column_path(dataset, *id as i32)).collect(),
         index_type: index.index_type().to_owned(),
-        metric,
+        metric: metric.map(Metric::from),
         num_indexed_rows: indexed,
         num_unindexed_rows: unindexed,
         num_segments: u32::try_from(index.segments().len()).unwrap_or(u32::MAX),

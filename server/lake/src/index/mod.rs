@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 
 use crate::search::Metric;
 
+pub(crate) use known::{covers, is_of_others, vector_details};
 pub use spec::{FullTextIndex, IndexKind, IndexSpec, ScalarIndexType, VectorIndex, VectorIndexType};
 
 /// Which indexes are brought up to date, and how.

@@ -9,7 +9,8 @@ use arrow_schema::DataType;
 use bytes::Bytes;
 use lance::Dataset;
 use lance::index::vector::VectorIndexParams;
-use lance_core::datatypes::{Field, format_field_path};
+use lance_core::datatypes::Field;
+use lance_index::pb::VectorMetricType;
 use lance_index::scalar::{InvertedIndexParams, ScalarIndexParams};
 use lance_index::vector::bq::RQBuildParams;
 use lance_index::vector::hnsw::builder::HnswBuildParams;
@@ -17,10 +18,9 @@ use lance_index::vector::ivf::IvfBuildParams;
 use lance_index::vector::pq::PQBuildParams;
 use lance_index::vector::sq::builder::SQBuildParams;
 use lance_index::{IndexParams, IndexType};
-use lance_linalg::distance::DistanceType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::schema::{find_column, shown_name};
+use crate::schema::{Found, find_path};
 use crate::search::{Metric, declared_metric};
 use crate::table::excerpt;
 use crate::types::ColumnPath;
@@ -135,30 +135,14 @@ pub(super) struct Fitting {
 impl IndexSpec {
     /// Checks what can be known without reading rows.
     pub(super) fn fit(&self, dataset: &Dataset) -> Result<Fitting> {
-        let (path, field) = self.find(dataset)?;
-        let shown = self.column.join(".");
+        let Found { field, path, shown } = find_path(dataset.schema(), &self.column, "the index")?;
         let (index_type, params): (IndexType, Box<dyn IndexParams>) = match &self.kind {
             IndexKind::Vector(vector) => vector.params(field, &shown, declared_metric(dataset, &shown)?)?,
             IndexKind::Scalar(scalar) => scalar.params(field, &shown)?,
             IndexKind::FullText(text) => text.params(field, &shown)?,
         };
         let name = self.name.clone().unwrap_or_else(|| format!("{shown}_idx"));
-        Ok(Fitting { column: format_field_path(&path), name, index_type, params })
-    }
-
-    fn find<'a>(&self, dataset: &'a Dataset) -> Result<(Vec<&'a str>, &'a Field)> {
-        let missing = || {
-            Error::new(ErrorKind::ColumnNotFound, format!("there is no column '{}'", excerpt(&self.column.join("."))))
-        };
-        let (first, below) = self.column.split_first().ok_or_else(|| Error::invalid("column is missing"))?;
-        let mut field = find_column(dataset.schema(), first).ok_or_else(missing)?;
-        let mut path = vec![field.name.as_str()];
-        for name in below {
-            let child = |f: &&Field| shown_name(&f.name, &f.metadata) == name;
-            field = field.children.iter().find(child).ok_or_else(missing)?;
-            path.push(field.name.as_str());
-        }
-        Ok((path, field))
+        Ok(Fitting { column: path, name, index_type, params })
     }
 }
 
@@ -225,7 +209,7 @@ impl VectorIndex {
         if bytes && self.index_type != VectorIndexType::IvfFlat {
             return Err(Error::invalid(format!("column '{column}' holds bytes: only IVF_FLAT indexes them")));
         }
-        let metric = to_lance(metric);
+        let metric = VectorMetricType::from(metric).into();
         let ivf = self.ivf(element, dimension)?;
         let params = match self.index_type {
             VectorIndexType::IvfFlat => VectorIndexParams::with_ivf_flat_params(metric, ivf),
@@ -332,15 +316,6 @@ impl VectorIndex {
             hnsw.ef_construction = ef as usize;
         }
         Ok(hnsw)
-    }
-}
-
-fn to_lance(metric: Metric) -> DistanceType {
-    match metric {
-        Metric::L2 => DistanceType::L2,
-        Metric::Cosine => DistanceType::Cosine,
-        Metric::Dot => DistanceType::Dot,
-        Metric::Hamming => DistanceType::Hamming,
     }
 }
 

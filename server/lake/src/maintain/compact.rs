@@ -3,7 +3,6 @@
 //! Planned, done and committed by Lance, in steps, so that a conflict, a cancellation or a kill costs one step at most. Rows stay
 //! what they are: if another writer changes rows of a fragment meanwhile, Lance refuses the step, and it is planned anew.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -12,7 +11,7 @@ use lance::Dataset;
 use lance::dataset::index::DatasetIndexRemapperOptions;
 use lance::dataset::optimize::{CompactionOptions, CompactionTask, RewriteResult, commit_compaction, plan_compaction};
 
-use super::{Attempts, Compacted, Merge, Progress, ProgressSender};
+use super::{Attempts, Compacted, Merge, Progress, ProgressSender, marked};
 use crate::Lake;
 use crate::error::Result;
 use crate::lance_error::{Missing, from_lance};
@@ -23,8 +22,6 @@ use crate::types::TableId;
 const STEP_BYTES: u64 = 4 << 30;
 /// Source fragments of one step, about.
 const STEP_FRAGMENTS: usize = 10_000;
-/// On the versions, for those who read the history.
-const PROPERTY: (&str, &str) = ("lance-gateway.maintenance", "compaction");
 
 /// What became of one step.
 enum Step {
@@ -125,8 +122,7 @@ impl Lake {
         options.apply_dataset_config(&dataset.manifest().config)?;
         options.num_threads = Some(maintenance.threads);
         options.io_buffer_size = Some(maintenance.memory_bytes / maintenance.threads.max(1) as u64);
-        let (key, value) = PROPERTY;
-        options.transaction_properties = Some(Arc::new(HashMap::from([(key.to_owned(), value.to_owned())])));
+        options.transaction_properties = Some(Arc::new(marked("compaction")));
         Ok(options)
     }
 }

@@ -14,6 +14,7 @@ mod policy;
 mod runs;
 mod sweep;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,11 @@ pub use runs::Merge;
 
 /// Deletes that are sent to the store at once.
 const CONCURRENT_DELETES: usize = 16;
+
+/// Properties of the versions that maintenance makes, for those who read the history.
+pub(crate) fn marked(what: &str) -> HashMap<String, String> {
+    HashMap::from([("lance-gateway.maintenance".to_owned(), what.to_owned())])
+}
 
 /// One lock a table.
 pub(crate) type MaintenanceLocks = moka::future::Cache<String, Arc<Mutex<()>>>;

@@ -11,7 +11,7 @@ use arrow_ipc::convert::try_schema_from_ipc_buffer;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
 use bytes::Bytes;
-use lance_core::datatypes::{Field as LanceField, Schema as LanceSchema};
+use lance_core::datatypes::{Field as LanceField, Schema as LanceSchema, format_field_path_minimal};
 use xxhash_rust::xxh3::Xxh3;
 
 pub(crate) use fit::Fit;
@@ -20,6 +20,7 @@ pub(crate) use names::{shown_name, stored_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::detail;
 use crate::table::excerpt;
+use crate::types::ColumnPath;
 
 const PRIMARY_KEY: &str = "lance-schema:unenforced-primary-key";
 const PRIMARY_KEY_POSITION: &str = "lance-schema:unenforced-primary-key:position";
@@ -102,6 +103,36 @@ fn shown_field(field: &LanceField) -> Field {
 /// The top-level field of the name that clients see.
 pub(crate) fn find_column<'a>(schema: &'a LanceSchema, shown: &str) -> Option<&'a LanceField> {
     schema.fields.iter().find(|field| shown_name(&field.name, &field.metadata) == shown)
+}
+
+/// A column, or a field of a struct column, found.
+pub(crate) struct Found<'a> {
+    pub(crate) field: &'a LanceField,
+    /// As Lance names it.
+    pub(crate) path: String,
+    /// As clients name it.
+    pub(crate) shown: String,
+}
+
+/// The field at the path that clients see. `place` names it, for the message.
+pub(crate) fn find_path<'a>(schema: &'a LanceSchema, path: &ColumnPath, place: &str) -> Result<Found<'a>> {
+    let [top, nested @ ..] = path.as_slice() else {
+        return Err(Error::invalid(format!("{place} names no column")));
+    };
+    let Some(mut field) = find_column(schema, top) else {
+        let existing = schema.fields.iter().map(|f| shown_name(&f.name, &f.metadata));
+        return Err(no_such_column(top, existing, place));
+    };
+    let mut stored = vec![field.name.as_str()];
+    for name in nested {
+        let children = if field.logical_type.is_struct() { field.children.as_slice() } else { &[] };
+        field = children
+            .iter()
+            .find(|child| child.name == *name)
+            .ok_or_else(|| no_such_column(&path.join("."), children.iter().map(|c| c.name.as_str()), place))?;
+        stored.push(field.name.as_str());
+    }
+    Ok(Found { field, path: format_field_path_minimal(&stored), shown: path.join(".") })
 }
 
 /// The columns of the primary key, in order.

@@ -8,44 +8,14 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float64Array};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DataType, Field};
 use arrow_select::concat::concat;
-use lance_core::datatypes::{Field as LanceField, Schema as LanceSchema, format_field_path_minimal};
+use lance_core::datatypes::Schema as LanceSchema;
 
+use super::PLACE;
 use super::types::{Metric, QueryVector};
 use crate::error::{Error, ErrorKind, Result};
-use crate::schema::{find_column, no_such_column, shown_name};
+use crate::schema::{Found, find_path};
 use crate::table::excerpt;
 use crate::types::ColumnPath;
-
-const PLACE: &str = "the search";
-
-/// A column of a table, found.
-pub(super) struct Found<'a> {
-    pub(super) field: &'a LanceField,
-    /// As Lance names it.
-    pub(super) path: String,
-    /// As clients name it.
-    pub(super) shown: String,
-}
-
-pub(super) fn find<'a>(schema: &'a LanceSchema, path: &ColumnPath) -> Result<Found<'a>> {
-    let [top, nested @ ..] = path.as_slice() else {
-        return Err(Error::invalid("the search names no column"));
-    };
-    let Some(mut field) = find_column(schema, top) else {
-        let existing = schema.fields.iter().map(|f| shown_name(&f.name, &f.metadata));
-        return Err(no_such_column(top, existing, PLACE));
-    };
-    let mut stored = vec![field.name.as_str()];
-    for name in nested {
-        let children = if field.logical_type.is_struct() { field.children.as_slice() } else { &[] };
-        field = children
-            .iter()
-            .find(|child| child.name == *name)
-            .ok_or_else(|| no_such_column(&path.join("."), children.iter().map(|c| c.name.as_str()), PLACE))?;
-        stored.push(field.name.as_str());
-    }
-    Ok(Found { field, path: format_field_path_minimal(&stored), shown: path.join(".") })
-}
 
 /// A column of vectors.
 pub(super) struct VectorColumn {
@@ -60,7 +30,7 @@ pub(super) struct VectorColumn {
 
 impl VectorColumn {
     pub(super) fn new(schema: &LanceSchema, path: &ColumnPath) -> Result<Self> {
-        let Found { field, path, shown } = find(schema, path)?;
+        let Found { field, path, shown } = find_path(schema, path, PLACE)?;
         let data_type = field.data_type();
         let (vectors, multi) = match &data_type {
             DataType::List(item) => (item.data_type(), true),

@@ -39,26 +39,22 @@ impl Side {
 
 /// All rows of both, the most relevant first, ties by row id.
 pub(super) fn fuse(vector: &Side, text: &Side, rrf_k: u32) -> Vec<Fused> {
-    let mut fused: HashMap<u64, Fused> = HashMap::new();
-    // Added in 64 bits, so that the order of the sides does not matter.
-    let mut relevance: HashMap<u64, f64> = HashMap::new();
+    // Relevance is added in 64 bits, so that the order of the sides does not matter.
+    let mut fused: HashMap<u64, (Fused, f64)> = HashMap::new();
     for (side, is_vector) in [(vector, true), (text, false)] {
         for (place, (row_id, number)) in side.rows.iter().enumerate() {
             let nothing = Fused { row_id: *row_id, distance: None, score: None, relevance: 0.0 };
-            let row = fused.entry(*row_id).or_insert(nothing);
+            let (row, relevance) = fused.entry(*row_id).or_insert((nothing, 0.0));
             if is_vector {
                 row.distance = Some(*number);
             } else {
                 row.score = Some(*number);
             }
-            let share = f64::from(side.weight) / (f64::from(rrf_k) + 1.0 + place as f64);
-            *relevance.entry(*row_id).or_default() += share;
+            *relevance += f64::from(side.weight) / (f64::from(rrf_k) + 1.0 + place as f64);
         }
     }
-    let mut rows: Vec<Fused> = fused.into_values().collect();
-    for row in &mut rows {
-        row.relevance = relevance.get(&row.row_id).copied().unwrap_or_default() as f32;
-    }
+    let mut rows: Vec<Fused> =
+        fused.into_values().map(|(row, relevance)| Fused { relevance: relevance as f32, ..row }).collect();
     rows.sort_unstable_by(|left, right| {
         right.relevance.total_cmp(&left.relevance).then_with(|| left.row_id.cmp(&right.row_id))
     });

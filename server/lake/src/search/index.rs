@@ -3,15 +3,14 @@
 use lance::Dataset;
 use lance::index::{DatasetIndexExt, DatasetIndexInternalExt};
 use lance_index::metrics::NoOpMetricsCollector;
-use lance_index::pb::{VectorIndexDetails, VectorMetricType};
+use lance_index::pb::VectorMetricType;
 use lance_table::format::IndexMetadata;
-use prost::Message as _;
 use uuid::Uuid;
 
 use super::column::VectorColumn;
-use super::metric;
 use super::types::{IndexUse, Metric};
 use crate::error::Result;
+use crate::index::{covers, is_of_others, vector_details};
 use crate::lance_error::{Missing, from_lance};
 use crate::scan::Piece;
 
@@ -45,13 +44,10 @@ pub(super) async fn of_vectors(dataset: &Dataset, column: &VectorColumn, pieces:
             index.segments.push(segment.clone());
             continue;
         }
-        let details = match &segment.index_details {
-            Some(details) if details.type_url.ends_with("VectorIndexDetails") && !details.value.is_empty() => {
-                VectorIndexDetails::decode(details.value.as_slice()).ok()
-            }
-            Some(details) if !details.type_url.ends_with("VectorIndexDetails") => continue,
-            _ => None,
-        };
+        if is_of_others(segment) {
+            continue;
+        }
+        let details = vector_details(segment);
         let known = details.as_ref().and_then(|details| VectorMetricType::try_from(details.metric_type).ok());
         let metric = match known {
             Some(metric) => metric,
@@ -65,12 +61,12 @@ pub(super) async fn of_vectors(dataset: &Dataset, column: &VectorColumn, pieces:
         };
         found.push(VectorIndex {
             name: segment.name.clone(),
-            metric: metric::from_lance(metric),
+            metric: metric.into(),
             shares: details.is_some_and(|details| details.hnsw_index_config.is_none()),
             segments: vec![segment.clone()],
         });
     }
-    found.retain(|index| pieces.iter().any(|piece| covers(&index.segments, piece)));
+    found.retain(|index| pieces.iter().any(|piece| covers(&index.segments, piece.fragment.id)));
     Ok(found)
 }
 
@@ -90,15 +86,12 @@ pub(super) async fn of_texts(dataset: &Dataset, columns: &[i32], pieces: &[Piece
 }
 
 fn used<'a>(indexes: impl IntoIterator<Item = (&'a str, &'a [IndexMetadata])> + Clone, pieces: &[Piece]) -> IndexUse {
-    let covered = |piece: &&Piece| indexes.clone().into_iter().all(|(_, segments)| covers(segments, piece));
+    let covered = |piece: &&Piece| indexes.clone().into_iter().all(|(_, segments)| covers(segments, piece.fragment.id));
     let num_rows: u64 = pieces.iter().map(Piece::num_rows).sum();
     let num_covered: u64 = pieces.iter().filter(covered).map(Piece::num_rows).sum();
-    let names = indexes.clone().into_iter().filter(|(_, segments)| pieces.iter().any(|piece| covers(segments, piece)));
+    let names = indexes
+        .clone()
+        .into_iter()
+        .filter(|(_, segments)| pieces.iter().any(|piece| covers(segments, piece.fragment.id)));
     IndexUse { indexes: names.map(|(name, _)| name.to_owned()).collect(), num_unindexed_rows: num_rows - num_covered }
-}
-
-/// A segment that does not say what it covers is taken for whole, as Lance does.
-fn covers(segments: &[IndexMetadata], piece: &Piece) -> bool {
-    let id = u32::try_from(piece.fragment.id).unwrap_or(u32::MAX);
-    segments.iter().any(|segment| segment.fragment_bitmap.as_ref().is_none_or(|covered| covered.contains(id)))
 }

@@ -88,21 +88,26 @@ fn mismatch(message: String) -> Error {
     Error::new(ErrorKind::MetricMismatch, message)
 }
 
-/// Lance has its own enum for it, which this one of its files turns into.
-pub(super) fn to_lance(metric: Metric) -> VectorMetricType {
-    match metric {
-        Metric::L2 => VectorMetricType::L2,
-        Metric::Cosine => VectorMetricType::Cosine,
-        Metric::Dot => VectorMetricType::Dot,
-        Metric::Hamming => VectorMetricType::Hamming,
+// Lance has its own enum for it, which this one of its files turns into.
+
+impl From<Metric> for VectorMetricType {
+    fn from(metric: Metric) -> Self {
+        match metric {
+            Metric::L2 => Self::L2,
+            Metric::Cosine => Self::Cosine,
+            Metric::Dot => Self::Dot,
+            Metric::Hamming => Self::Hamming,
+        }
     }
 }
 
-pub(super) fn from_lance(metric: VectorMetricType) -> Metric {
-    match metric {
-        VectorMetricType::L2 => Metric::L2,
-        VectorMetricType::Cosine => Metric::Cosine,
-        VectorMetricType::Dot => Metric::Dot,
-        VectorMetricType::Hamming => Metric::Hamming,
+impl From<VectorMetricType> for Metric {
+    fn from(metric: VectorMetricType) -> Self {
+        match metric {
+            VectorMetricType::L2 => Self::L2,
+            VectorMetricType::Cosine => Self::Cosine,
+            VectorMetricType::Dot => Self::Dot,
+            VectorMetricType::Hamming => Self::Hamming,
+        }
     }
 }

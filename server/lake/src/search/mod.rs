@@ -25,6 +25,7 @@ use lance::dataset::scanner::Scanner;
 use lance::deps::datafusion::logical_expr::Expr;
 use lance_core::ROW_ID;
 use lance_core::datatypes::Schema as LanceSchema;
+use lance_index::pb::VectorMetricType;
 
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
@@ -48,6 +49,8 @@ const BEST_FIRST: Order = Order::Descending(SCORE);
 /// Rows that are found if the query does not say how many.
 const DEFAULT_K: u64 = 10;
 const DOING: &str = "cannot plan the search";
+/// What names a column.
+const PLACE: &str = "the search";
 
 impl SearchKind {
     /// The columns that it adds.
@@ -305,7 +308,7 @@ impl Searcher {
         scanner
             .nearest(&column.path, key.as_ref(), count.wanted())
             .map_err(|e| plan_error(e, DOING))?
-            .distance_metric(metric::to_lance(*metric).into())
+            .distance_metric(VectorMetricType::from(*metric).into())
             .distance_range(query.lower_bound, query.upper_bound)
             .use_index(!query.exact);
         if let Some(least) = query.min_nprobes {

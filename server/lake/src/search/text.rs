@@ -7,10 +7,11 @@ use lance_index::scalar::inverted::query::{
     BooleanQuery, BoostQuery, FtsQuery, MatchQuery, Occur, Operator, PhraseQuery,
 };
 
-use super::column::{Found, find};
+use super::PLACE;
 use super::types::TextQuery;
 use crate::error::{Error, Result};
 use crate::options::SearchOptions;
+use crate::schema::{Found, find_path};
 use crate::table::excerpt;
 use crate::types::ColumnPath;
 
@@ -99,7 +100,7 @@ impl Planner<'_> {
     }
 
     fn column(&mut self, path: &ColumnPath) -> Result<String> {
-        let Found { field, path, shown } = find(self.schema, path)?;
+        let Found { field, path, shown } = find_path(self.schema, path, PLACE)?;
         let data_type = field.data_type();
         if !is_text(&data_type) {
             let shown = excerpt(&shown);

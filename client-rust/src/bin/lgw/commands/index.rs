@@ -46,18 +46,38 @@ struct Dropped {
     version: u64,
 }
 
+/// What a type is over.
+enum Kind {
+    Vectors(VectorIndexType),
+    /// Nothing can be set of it.
+    Others(IndexSpec),
+}
+
 /// Knobs that the type does not have are wrong usage: nothing that was asked for is left out silently.
 fn spec(column: &ColumnPath, index_type: IndexType, knobs: &Knobs) -> Result<IndexSpec> {
-    let vector = match index_type {
-        IndexType::IvfFlat => VectorIndexType::IvfFlat,
-        IndexType::IvfPq => VectorIndexType::IvfPq,
-        IndexType::IvfSq => VectorIndexType::IvfSq,
-        IndexType::IvfRq => VectorIndexType::IvfRq,
-        IndexType::IvfHnswFlat => VectorIndexType::IvfHnswFlat,
-        IndexType::IvfHnswSq => VectorIndexType::IvfHnswSq,
-        IndexType::IvfHnswPq => VectorIndexType::IvfHnswPq,
-        _ if knobs.is_empty() => return Ok(without_knobs(column, index_type)),
-        _ => {
+    let scalar = |index_type| IndexSpec::scalar(column.clone(), index_type);
+    let kind = match index_type {
+        IndexType::IvfFlat => Kind::Vectors(VectorIndexType::IvfFlat),
+        IndexType::IvfPq => Kind::Vectors(VectorIndexType::IvfPq),
+        IndexType::IvfSq => Kind::Vectors(VectorIndexType::IvfSq),
+        IndexType::IvfRq => Kind::Vectors(VectorIndexType::IvfRq),
+        IndexType::IvfHnswFlat => Kind::Vectors(VectorIndexType::IvfHnswFlat),
+        IndexType::IvfHnswSq => Kind::Vectors(VectorIndexType::IvfHnswSq),
+        IndexType::IvfHnswPq => Kind::Vectors(VectorIndexType::IvfHnswPq),
+        IndexType::BTree => Kind::Others(scalar(ScalarIndexType::BTree)),
+        IndexType::Bitmap => Kind::Others(scalar(ScalarIndexType::Bitmap)),
+        IndexType::LabelList => Kind::Others(scalar(ScalarIndexType::LabelList)),
+        IndexType::Ngram => Kind::Others(scalar(ScalarIndexType::NGram)),
+        IndexType::Zonemap => Kind::Others(scalar(ScalarIndexType::ZoneMap)),
+        IndexType::BloomFilter => Kind::Others(scalar(ScalarIndexType::BloomFilter)),
+        IndexType::Inverted => {
+            Kind::Others(IndexSpec::full_text(column.clone(), FullTextIndex::default().with_position(true)))
+        }
+    };
+    let vector = match kind {
+        Kind::Vectors(vector) => vector,
+        Kind::Others(other) if knobs.is_empty() => return Ok(other),
+        Kind::Others(_) => {
             return Err(Failure::Usage(
                 "--metric, --partitions, --sub-vectors, --bits, --m, --max-level and --ef-construction are for IVF_… types"
                     .to_owned(),
@@ -83,21 +103,6 @@ fn spec(column: &ColumnPath, index_type: IndexType, knobs: &Knobs) -> Result<Ind
         }
     }
     Ok(IndexSpec::vector(column.clone(), index))
-}
-
-fn without_knobs(column: &ColumnPath, index_type: IndexType) -> IndexSpec {
-    let scalar = match index_type {
-        IndexType::Bitmap => ScalarIndexType::Bitmap,
-        IndexType::LabelList => ScalarIndexType::LabelList,
-        IndexType::Ngram => ScalarIndexType::NGram,
-        IndexType::Zonemap => ScalarIndexType::ZoneMap,
-        IndexType::BloomFilter => ScalarIndexType::BloomFilter,
-        IndexType::Inverted => {
-            return IndexSpec::full_text(column.clone(), FullTextIndex::default().with_position(true));
-        }
-        _ => ScalarIndexType::BTree,
-    };
-    IndexSpec::scalar(column.clone(), scalar)
 }
 
 #[derive(Serialize)]
