@@ -21,10 +21,14 @@ final class FlightMessage {
     /** An Arrow IPC message; empty if there is none. */
     final ByteBuffer header;
 
+    /** What the gateway says of the rows; empty if nothing. */
+    final byte[] about;
+
     final byte[] body;
 
-    private FlightMessage(byte[] header, byte[] body) {
+    private FlightMessage(byte[] header, byte[] about, byte[] body) {
         this.header = ByteBuffer.wrap(header);
+        this.about = about;
         this.body = body;
     }
 
@@ -46,19 +50,22 @@ final class FlightMessage {
 
         private static FlightMessage read(InputStream in) throws IOException {
             byte[] header = EMPTY;
+            byte[] about = EMPTY;
             byte[] body = EMPTY;
             int first;
             while ((first = in.read()) >= 0) {
                 int tag = (int) varint(in, first);
                 if (tag == Wire.DATA_HEADER) {
                     header = bytes(in);
+                } else if (tag == Wire.APP_METADATA) {
+                    about = bytes(in);
                 } else if (tag == Wire.DATA_BODY) {
                     body = bytes(in);
                 } else {
                     skip(in, tag & 7);
                 }
             }
-            return new FlightMessage(header, body);
+            return new FlightMessage(header, about, body);
         }
 
         private static byte[] bytes(InputStream in) throws IOException {
@@ -130,6 +137,7 @@ final class FlightMessage {
     static final class Wire {
         static final int DESCRIPTOR = 1 << 3 | 2;
         static final int DATA_HEADER = 2 << 3 | 2;
+        static final int APP_METADATA = 3 << 3 | 2;
         static final int DATA_BODY = 1000 << 3 | 2;
 
         private Wire() {}

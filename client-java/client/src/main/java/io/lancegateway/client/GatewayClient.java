@@ -9,44 +9,63 @@ import io.lancegateway.proto.v1.AbortRequest;
 import io.lancegateway.proto.v1.AbortResponse;
 import io.lancegateway.proto.v1.BeginWriteRequest;
 import io.lancegateway.proto.v1.BeginWriteResponse;
+import io.lancegateway.proto.v1.CancelJobRequest;
 import io.lancegateway.proto.v1.CommitEpoch;
 import io.lancegateway.proto.v1.CommitId;
 import io.lancegateway.proto.v1.CommitRequest;
 import io.lancegateway.proto.v1.CommitResponse;
 import io.lancegateway.proto.v1.CountRowsRequest;
 import io.lancegateway.proto.v1.CountRowsResponse;
+import io.lancegateway.proto.v1.CreateIndexRequest;
 import io.lancegateway.proto.v1.CreateNamespaceRequest;
 import io.lancegateway.proto.v1.CreateNamespaceResponse;
 import io.lancegateway.proto.v1.CreateTableRequest;
 import io.lancegateway.proto.v1.CreateTableResponse;
+import io.lancegateway.proto.v1.DescribeIndexRequest;
 import io.lancegateway.proto.v1.DescribeTableRequest;
 import io.lancegateway.proto.v1.DescribeTableResponse;
+import io.lancegateway.proto.v1.DropIndexRequest;
+import io.lancegateway.proto.v1.DropIndexResponse;
 import io.lancegateway.proto.v1.DropNamespaceRequest;
 import io.lancegateway.proto.v1.DropNamespaceResponse;
 import io.lancegateway.proto.v1.DropTableRequest;
 import io.lancegateway.proto.v1.DropTableResponse;
+import io.lancegateway.proto.v1.FullTextSearchRequest;
+import io.lancegateway.proto.v1.FullTextSearchResponse;
 import io.lancegateway.proto.v1.GetCommitRequest;
 import io.lancegateway.proto.v1.GetCommitResponse;
+import io.lancegateway.proto.v1.GetJobRequest;
 import io.lancegateway.proto.v1.GetStatusRequest;
 import io.lancegateway.proto.v1.GetStatusResponse;
+import io.lancegateway.proto.v1.HybridSearchRequest;
+import io.lancegateway.proto.v1.HybridSearchResponse;
+import io.lancegateway.proto.v1.IndexStatistics;
+import io.lancegateway.proto.v1.Job;
 import io.lancegateway.proto.v1.ListCommitsRequest;
+import io.lancegateway.proto.v1.ListIndexesRequest;
+import io.lancegateway.proto.v1.ListJobsRequest;
 import io.lancegateway.proto.v1.ListNamespacesRequest;
 import io.lancegateway.proto.v1.ListNamespacesResponse;
 import io.lancegateway.proto.v1.ListTablesRequest;
 import io.lancegateway.proto.v1.ListTablesResponse;
 import io.lancegateway.proto.v1.ListVersionsRequest;
 import io.lancegateway.proto.v1.ListVersionsResponse;
+import io.lancegateway.proto.v1.OptimizeIndexRequest;
 import io.lancegateway.proto.v1.PrepareCommitRequest;
 import io.lancegateway.proto.v1.PrepareCommitResponse;
 import io.lancegateway.proto.v1.ScanRequest;
+import io.lancegateway.proto.v1.StartJobRequest;
 import io.lancegateway.proto.v1.Table;
 import io.lancegateway.proto.v1.TableCommit;
+import io.lancegateway.proto.v1.VectorSearchRequest;
+import io.lancegateway.proto.v1.VectorSearchResponse;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
 
 /**
  * A connection to a gateway. For any number of threads.
@@ -231,6 +250,94 @@ public final class GatewayClient implements AutoCloseable {
     public List<CommitEpoch> listCommits(Table table) {
         return call(Methods.LIST_COMMITS, ListCommitsRequest.newBuilder().setTable(table).build())
                 .getEpochsList();
+    }
+
+    /** The nearest rows to a vector. */
+    public SearchResult search(VectorSearchRequest request) {
+        VectorSearchResponse found = call(Methods.VECTOR_SEARCH, request);
+        return SearchResult.of(found.getInfo(), found.getRows(), "VectorSearch");
+    }
+
+    /** The rows whose texts match best. */
+    public SearchResult search(FullTextSearchRequest request) {
+        FullTextSearchResponse found = call(Methods.FULL_TEXT_SEARCH, request);
+        return SearchResult.of(found.getInfo(), found.getRows(), "FullTextSearch");
+    }
+
+    /** Nearest vectors and best texts as one ranking. */
+    public SearchResult search(HybridSearchRequest request) {
+        HybridSearchResponse found = call(Methods.HYBRID_SEARCH, request);
+        return SearchResult.of(found.getInfo(), found.getRows(), "HybridSearch");
+    }
+
+    /** Starts the build of an index. A request without an id gets one. */
+    public Job createIndex(CreateIndexRequest request) {
+        CreateIndexRequest.Builder builder = request.toBuilder();
+        return call(
+                        Methods.CREATE_INDEX,
+                        builder.setRequestId(idOr(request.getRequestId())).build())
+                .getJob();
+    }
+
+    /** Starts to bring later rows into indexes. A request without an id gets one. */
+    public Job optimizeIndex(OptimizeIndexRequest request) {
+        OptimizeIndexRequest.Builder builder = request.toBuilder();
+        return call(
+                        Methods.OPTIMIZE_INDEX,
+                        builder.setRequestId(idOr(request.getRequestId())).build())
+                .getJob();
+    }
+
+    /** Removes an index. A request without an id gets one. */
+    public DropIndexResponse dropIndex(DropIndexRequest request) {
+        DropIndexRequest.Builder builder = request.toBuilder();
+        return call(Methods.DROP_INDEX, builder.setRequestId(idOr(request.getRequestId())).build());
+    }
+
+    /** The indexes of a table, by name. */
+    public List<IndexStatistics> listIndexes(Table table) {
+        return call(Methods.LIST_INDEXES, ListIndexesRequest.newBuilder().setTable(table).build())
+                .getIndexesList();
+    }
+
+    /** How far an index reaches. */
+    public IndexStatistics describeIndex(Table table, String name) {
+        return call(
+                        Methods.DESCRIBE_INDEX,
+                        DescribeIndexRequest.newBuilder().setTable(table).setName(name).build())
+                .getIndex();
+    }
+
+    /** Starts a compaction, a cleanup or a sweep. A request without an id gets one. */
+    public Job startJob(StartJobRequest request) {
+        StartJobRequest.Builder builder = request.toBuilder();
+        return call(Methods.START_JOB, builder.setRequestId(idOr(request.getRequestId())).build())
+                .getJob();
+    }
+
+    public Job getJob(String id) {
+        return call(Methods.GET_JOB, GetJobRequest.newBuilder().setId(id).build()).getJob();
+    }
+
+    /** All jobs that the gateway remembers, the newest first. */
+    public List<Job> listJobs() {
+        return call(Methods.LIST_JOBS, ListJobsRequest.getDefaultInstance()).getJobsList();
+    }
+
+    /** Stops a job. One that has ended stays as it is. */
+    public Job cancelJob(String id) {
+        return call(Methods.CANCEL_JOB, CancelJobRequest.newBuilder().setId(id).build()).getJob();
+    }
+
+    /**
+     * Waits until a job has ended, well or not: its state tells. If the gateway was restarted
+     * meanwhile, the job is {@code JOB_STATE_INTERRUPTED}. The job goes on if the wait ends early.
+     *
+     * @param progress is told each step
+     */
+    public Job awaitJob(Job job, Consumer<Job> progress) throws InterruptedException {
+        checkOpen();
+        return new JobWatch(connections, job, progress).await();
     }
 
     /** Gives the connections back. Streams of this client end as if cancelled. */

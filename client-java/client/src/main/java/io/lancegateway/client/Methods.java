@@ -12,34 +12,60 @@ import io.lancegateway.proto.v1.AbortRequest;
 import io.lancegateway.proto.v1.AbortResponse;
 import io.lancegateway.proto.v1.BeginWriteRequest;
 import io.lancegateway.proto.v1.BeginWriteResponse;
+import io.lancegateway.proto.v1.CancelJobRequest;
+import io.lancegateway.proto.v1.CancelJobResponse;
 import io.lancegateway.proto.v1.CommitRequest;
 import io.lancegateway.proto.v1.CommitResponse;
 import io.lancegateway.proto.v1.CountRowsRequest;
 import io.lancegateway.proto.v1.CountRowsResponse;
+import io.lancegateway.proto.v1.CreateIndexRequest;
+import io.lancegateway.proto.v1.CreateIndexResponse;
 import io.lancegateway.proto.v1.CreateNamespaceRequest;
 import io.lancegateway.proto.v1.CreateNamespaceResponse;
 import io.lancegateway.proto.v1.CreateTableRequest;
 import io.lancegateway.proto.v1.CreateTableResponse;
+import io.lancegateway.proto.v1.DescribeIndexRequest;
+import io.lancegateway.proto.v1.DescribeIndexResponse;
 import io.lancegateway.proto.v1.DescribeTableRequest;
 import io.lancegateway.proto.v1.DescribeTableResponse;
+import io.lancegateway.proto.v1.DropIndexRequest;
+import io.lancegateway.proto.v1.DropIndexResponse;
 import io.lancegateway.proto.v1.DropNamespaceRequest;
 import io.lancegateway.proto.v1.DropNamespaceResponse;
 import io.lancegateway.proto.v1.DropTableRequest;
 import io.lancegateway.proto.v1.DropTableResponse;
+import io.lancegateway.proto.v1.FullTextSearchRequest;
+import io.lancegateway.proto.v1.FullTextSearchResponse;
 import io.lancegateway.proto.v1.GetCommitRequest;
 import io.lancegateway.proto.v1.GetCommitResponse;
+import io.lancegateway.proto.v1.GetJobRequest;
+import io.lancegateway.proto.v1.GetJobResponse;
 import io.lancegateway.proto.v1.GetStatusRequest;
 import io.lancegateway.proto.v1.GetStatusResponse;
+import io.lancegateway.proto.v1.HybridSearchRequest;
+import io.lancegateway.proto.v1.HybridSearchResponse;
 import io.lancegateway.proto.v1.ListCommitsRequest;
 import io.lancegateway.proto.v1.ListCommitsResponse;
+import io.lancegateway.proto.v1.ListIndexesRequest;
+import io.lancegateway.proto.v1.ListIndexesResponse;
+import io.lancegateway.proto.v1.ListJobsRequest;
+import io.lancegateway.proto.v1.ListJobsResponse;
 import io.lancegateway.proto.v1.ListNamespacesRequest;
 import io.lancegateway.proto.v1.ListNamespacesResponse;
 import io.lancegateway.proto.v1.ListTablesRequest;
 import io.lancegateway.proto.v1.ListTablesResponse;
 import io.lancegateway.proto.v1.ListVersionsRequest;
 import io.lancegateway.proto.v1.ListVersionsResponse;
+import io.lancegateway.proto.v1.OptimizeIndexRequest;
+import io.lancegateway.proto.v1.OptimizeIndexResponse;
 import io.lancegateway.proto.v1.PrepareCommitRequest;
 import io.lancegateway.proto.v1.PrepareCommitResponse;
+import io.lancegateway.proto.v1.StartJobRequest;
+import io.lancegateway.proto.v1.StartJobResponse;
+import io.lancegateway.proto.v1.VectorSearchRequest;
+import io.lancegateway.proto.v1.VectorSearchResponse;
+import io.lancegateway.proto.v1.WatchJobRequest;
+import io.lancegateway.proto.v1.WatchJobResponse;
 
 /**
  * The calls that the client makes. Written here rather than generated: Flight's streams need their
@@ -51,6 +77,9 @@ final class Methods {
     private static final String STATUS = "lancegateway.v1.StatusService/";
     private static final String TABLE = "lancegateway.v1.TableService/";
     private static final String WRITE = "lancegateway.v1.WriteService/";
+    private static final String SEARCH = "lancegateway.v1.SearchService/";
+    private static final String INDEX = "lancegateway.v1.IndexService/";
+    private static final String JOB = "lancegateway.v1.JobService/";
 
     static final MethodDescriptor<FlightDescriptor, FlightInfo> GET_FLIGHT_INFO =
             unary(
@@ -70,6 +99,11 @@ final class Methods {
                             ProtoUtils.marshaller(PutResult.getDefaultInstance()))
                     .setType(MethodType.BIDI_STREAMING)
                     .setFullMethodName(FLIGHT + "DoPut")
+                    .build();
+    static final MethodDescriptor<PutMessage, FlightMessage> DO_EXCHANGE =
+            MethodDescriptor.newBuilder(PutMessage.MARSHALLER, FlightMessage.MARSHALLER)
+                    .setType(MethodType.BIDI_STREAMING)
+                    .setFullMethodName(FLIGHT + "DoExchange")
                     .build();
 
     static final MethodDescriptor<GetStatusRequest, GetStatusResponse> GET_STATUS =
@@ -155,6 +189,74 @@ final class Methods {
                     WRITE + "ListCommits",
                     ListCommitsRequest.getDefaultInstance(),
                     ListCommitsResponse.getDefaultInstance());
+
+    static final MethodDescriptor<VectorSearchRequest, VectorSearchResponse> VECTOR_SEARCH =
+            unary(
+                    SEARCH + "VectorSearch",
+                    VectorSearchRequest.getDefaultInstance(),
+                    VectorSearchResponse.getDefaultInstance());
+    static final MethodDescriptor<FullTextSearchRequest, FullTextSearchResponse> FULL_TEXT_SEARCH =
+            unary(
+                    SEARCH + "FullTextSearch",
+                    FullTextSearchRequest.getDefaultInstance(),
+                    FullTextSearchResponse.getDefaultInstance());
+    static final MethodDescriptor<HybridSearchRequest, HybridSearchResponse> HYBRID_SEARCH =
+            unary(
+                    SEARCH + "HybridSearch",
+                    HybridSearchRequest.getDefaultInstance(),
+                    HybridSearchResponse.getDefaultInstance());
+    static final MethodDescriptor<CreateIndexRequest, CreateIndexResponse> CREATE_INDEX =
+            unary(
+                    INDEX + "CreateIndex",
+                    CreateIndexRequest.getDefaultInstance(),
+                    CreateIndexResponse.getDefaultInstance());
+    static final MethodDescriptor<OptimizeIndexRequest, OptimizeIndexResponse> OPTIMIZE_INDEX =
+            unary(
+                    INDEX + "OptimizeIndex",
+                    OptimizeIndexRequest.getDefaultInstance(),
+                    OptimizeIndexResponse.getDefaultInstance());
+    static final MethodDescriptor<DropIndexRequest, DropIndexResponse> DROP_INDEX =
+            unary(
+                    INDEX + "DropIndex",
+                    DropIndexRequest.getDefaultInstance(),
+                    DropIndexResponse.getDefaultInstance());
+    static final MethodDescriptor<ListIndexesRequest, ListIndexesResponse> LIST_INDEXES =
+            unary(
+                    INDEX + "ListIndexes",
+                    ListIndexesRequest.getDefaultInstance(),
+                    ListIndexesResponse.getDefaultInstance());
+    static final MethodDescriptor<DescribeIndexRequest, DescribeIndexResponse> DESCRIBE_INDEX =
+            unary(
+                    INDEX + "DescribeIndex",
+                    DescribeIndexRequest.getDefaultInstance(),
+                    DescribeIndexResponse.getDefaultInstance());
+    static final MethodDescriptor<StartJobRequest, StartJobResponse> START_JOB =
+            unary(
+                    JOB + "StartJob",
+                    StartJobRequest.getDefaultInstance(),
+                    StartJobResponse.getDefaultInstance());
+    static final MethodDescriptor<GetJobRequest, GetJobResponse> GET_JOB =
+            unary(
+                    JOB + "GetJob",
+                    GetJobRequest.getDefaultInstance(),
+                    GetJobResponse.getDefaultInstance());
+    static final MethodDescriptor<ListJobsRequest, ListJobsResponse> LIST_JOBS =
+            unary(
+                    JOB + "ListJobs",
+                    ListJobsRequest.getDefaultInstance(),
+                    ListJobsResponse.getDefaultInstance());
+    static final MethodDescriptor<CancelJobRequest, CancelJobResponse> CANCEL_JOB =
+            unary(
+                    JOB + "CancelJob",
+                    CancelJobRequest.getDefaultInstance(),
+                    CancelJobResponse.getDefaultInstance());
+    static final MethodDescriptor<WatchJobRequest, WatchJobResponse> WATCH_JOB =
+            MethodDescriptor.newBuilder(
+                            ProtoUtils.marshaller(WatchJobRequest.getDefaultInstance()),
+                            ProtoUtils.marshaller(WatchJobResponse.getDefaultInstance()))
+                    .setType(MethodType.SERVER_STREAMING)
+                    .setFullMethodName(JOB + "WatchJob")
+                    .build();
 
     private Methods() {}
 
