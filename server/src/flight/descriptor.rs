@@ -42,6 +42,7 @@ pub(super) fn exchange_command(descriptor: &FlightDescriptor) -> Result<(v1::Sca
     let command: v1::ExchangeCommand = decode_command("ExchangeCommand", &descriptor.cmd).map_err(from_flight)?;
     match command.kind {
         Some(v1::exchange_command::Kind::Search(request)) => Ok((request, is_json(&descriptor.cmd))),
+        Some(v1::exchange_command::Kind::Lookup(_)) => Err(status(Reason::Unsupported, "the gateway has no lookups")),
         None => Err(status(Reason::InvalidArgument, "the command holds no `search`")),
     }
 }
