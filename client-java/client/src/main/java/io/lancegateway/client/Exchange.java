@@ -79,7 +79,10 @@ public final class Exchange implements AutoCloseable {
     /** What is asked. */
     public interface Query {
 
-        /** Appends a value to each column. Called again when the query is asked again. */
+        /**
+         * Appends one row. Called again when the query is asked again; never for two queries of an
+         * exchange at once.
+         */
         void append(ArrowBatchBuilder batch);
     }
 
@@ -208,7 +211,6 @@ public final class Exchange implements AutoCloseable {
             Open open = waiting.pollFirst();
             try {
                 open.query.append(batch);
-                batch.endRow();
                 round.add(open);
             } catch (RuntimeException e) {
                 end(() -> open.future.completeExceptionally(e));

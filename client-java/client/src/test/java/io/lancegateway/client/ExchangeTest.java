@@ -88,7 +88,7 @@ class ExchangeTest {
     }
 
     private static Exchange.Query key(long id) {
-        return batch -> ((FixedWidthBuilder) batch.column(0)).appendLong(id);
+        return batch -> FakeGateway.fill(batch, id, 1);
     }
 
     /** The stream, after a first query that found nothing: the next one is query 1, batch 1. */
@@ -249,7 +249,7 @@ class ExchangeTest {
             CompletableFuture<FoundRows> bad =
                     exchange.ask(
                             batch -> {
-                                key(4).append(batch);
+                                ((FixedWidthBuilder) batch.column(0)).appendLong(4);
                                 throw new IllegalArgumentException("no key");
                             });
             stream.rows(1, 1, List.of());

@@ -34,11 +34,15 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
+import javax.annotation.Nullable;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.ReadableConfig;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
 import org.apache.flink.table.connector.source.DynamicTableSource;
+import org.apache.flink.table.connector.source.lookup.LookupOptions;
+import org.apache.flink.table.connector.source.lookup.cache.DefaultLookupCache;
+import org.apache.flink.table.connector.source.lookup.cache.LookupCache;
 import org.apache.flink.table.factories.DynamicTableSinkFactory;
 import org.apache.flink.table.factories.DynamicTableSourceFactory;
 import org.apache.flink.table.factories.FactoryUtil;
@@ -103,6 +107,11 @@ public final class LanceDynamicTableFactory
                 LanceOptions.S3_ENDPOINT,
                 LanceOptions.S3_VIRTUAL_HOSTED_STYLE,
                 LanceOptions.S3_ALLOW_HTTP,
+                LookupOptions.CACHE_TYPE,
+                LookupOptions.PARTIAL_CACHE_MAX_ROWS,
+                LookupOptions.PARTIAL_CACHE_EXPIRE_AFTER_ACCESS,
+                LookupOptions.PARTIAL_CACHE_EXPIRE_AFTER_WRITE,
+                LookupOptions.PARTIAL_CACHE_CACHE_MISSING_KEY,
                 FactoryUtil.SOURCE_PARALLELISM,
                 FactoryUtil.SINK_PARALLELISM);
     }
@@ -137,7 +146,34 @@ public final class LanceDynamicTableFactory
                 request.build(),
                 rowType,
                 columns.orElse(null),
-                options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null));
+                options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null),
+                lookupCache(options));
+    }
+
+    /** A cache of lookup joins with a bound, or null. */
+    @Nullable
+    private static LookupCache lookupCache(ReadableConfig options) {
+        switch (options.get(LookupOptions.CACHE_TYPE)) {
+            case NONE:
+                return null;
+            case PARTIAL:
+                return DefaultLookupCache.newBuilder()
+                        .maximumSize(
+                                options.getOptional(LookupOptions.PARTIAL_CACHE_MAX_ROWS)
+                                        .orElse(LanceOptions.LOOKUP_CACHE_MAX_ROWS))
+                        .expireAfterAccess(
+                                options.get(LookupOptions.PARTIAL_CACHE_EXPIRE_AFTER_ACCESS))
+                        .expireAfterWrite(
+                                options.get(LookupOptions.PARTIAL_CACHE_EXPIRE_AFTER_WRITE))
+                        // A miss that is kept would answer each retry of the LOOKUP hint.
+                        .cacheMissingKey(
+                                options.getOptional(LookupOptions.PARTIAL_CACHE_CACHE_MISSING_KEY)
+                                        .orElse(false))
+                        .build();
+            default:
+                throw new ValidationException(
+                        "'lookup.cache' = 'FULL' is not supported: use 'PARTIAL' or 'NONE'");
+        }
     }
 
     @Override

@@ -195,6 +195,9 @@ public final class LanceOptions {
                     .defaultValue(false)
                     .withDescription("Whether the endpoint may be http.");
 
+    /** Keys that a task's cache of a lookup join holds, if the table does not say. */
+    static final long LOOKUP_CACHE_MAX_ROWS = 10_000;
+
     /** What goes to the gateway with each call, if it is set. */
     static final List<ConfigOption<?>> STORAGE =
             List.of(
