@@ -282,8 +282,9 @@ class CommitITCase extends FlinkAndGateway {
                     new OneInputStreamOperatorTestHarness<>(
                             new CommittableAggregator(spec, "sink"),
                             new MockEnvironmentBuilder().setJobID(job).build());
-            harness.getStreamConfig().setCheckpointingEnabled(checkpoints);
-            harness.getStreamConfig().serializeAllConfigs();
+            if (checkpoints) {
+                CheckpointsOfHarness.enable(harness);
+            }
             if (state != null) {
                 harness.setRestoredCheckpointId(restored);
                 harness.initializeState(state);

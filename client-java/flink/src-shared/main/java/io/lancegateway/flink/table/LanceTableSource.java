@@ -16,7 +16,6 @@ import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.source.DynamicTableSource;
 import org.apache.flink.table.connector.source.LookupTableSource;
-import org.apache.flink.table.connector.source.ScanTableSource;
 import org.apache.flink.table.connector.source.SourceProvider;
 import org.apache.flink.table.connector.source.abilities.SupportsAggregatePushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsFilterPushDown;
@@ -34,7 +33,7 @@ import org.apache.flink.table.types.logical.RowType;
 
 /** A Lance table as it is when the job starts. */
 final class LanceTableSource
-        implements ScanTableSource,
+        implements PortableTableSource,
                 LookupTableSource,
                 SupportsProjectionPushDown,
                 SupportsFilterPushDown,
