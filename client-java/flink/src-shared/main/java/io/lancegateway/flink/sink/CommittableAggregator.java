@@ -185,7 +185,7 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
                             .setRunId(run.runId());
             if (!staged.isEmpty()) {
                 begin.setSchema(ByteString.copyFrom(staged.get(0).schema()))
-                        .setCreate(spec.createOptions());
+                        .setCreate(spec.newTable().options());
             }
             overwrite = client().beginWrite(begin.build()).bytes();
         }
