@@ -1,10 +1,7 @@
 package io.lancegateway.flink.source;
 
 import com.google.protobuf.InvalidProtocolBufferException;
-import io.lancegateway.client.arrow.ArrowField;
 import io.lancegateway.client.arrow.ArrowSchema;
-import io.lancegateway.flink.types.ColumnReader;
-import io.lancegateway.flink.types.ColumnReaders;
 import io.lancegateway.flink.types.TypeMismatchException;
 import io.lancegateway.proto.v1.Column;
 import io.lancegateway.proto.v1.Projection;
@@ -84,44 +81,7 @@ public final class ScanSpec implements Serializable {
      * @throws TypeMismatchException if one cannot
      */
     RowReader reader(ArrowSchema schema) {
-        int fields = rowType.getFieldCount();
-        int[][] positions = new int[fields][];
-        ColumnReader[] readers = new ColumnReader[fields];
-        for (int i = 0; i < fields; i++) {
-            List<String> path = paths.get(i);
-            if (path.isEmpty()) {
-                continue;
-            }
-            positions[i] = new int[path.size()];
-            ArrowField field = descend(schema, path, positions[i]);
-            readers[i] =
-                    ColumnReaders.of(field.withName(String.join(".", path)), rowType.getTypeAt(i));
-        }
-        return new RowReader(rowType, positions, readers);
-    }
-
-    private static ArrowField descend(ArrowSchema schema, List<String> path, int[] positions) {
-        List<ArrowField> fields = schema.fields();
-        ArrowField field = null;
-        for (int depth = 0; depth < positions.length; depth++) {
-            positions[depth] = position(fields, path.get(depth));
-            if (positions[depth] < 0) {
-                throw new TypeMismatchException(
-                        String.format("column '%s' does not exist", String.join(".", path)));
-            }
-            field = fields.get(positions[depth]);
-            fields = field.children();
-        }
-        return field;
-    }
-
-    private static int position(List<ArrowField> fields, String name) {
-        for (int i = 0; i < fields.size(); i++) {
-            if (fields.get(i).name().equals(name)) {
-                return i;
-            }
-        }
-        return -1;
+        return RowReader.of(schema, rowType, paths);
     }
 
     @Override

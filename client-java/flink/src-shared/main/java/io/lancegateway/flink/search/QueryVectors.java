@@ -1,0 +1,100 @@
+package io.lancegateway.flink.search;
+
+import io.lancegateway.proto.v1.Float32Values;
+import io.lancegateway.proto.v1.Float64Values;
+import io.lancegateway.proto.v1.MultiVector;
+import io.lancegateway.proto.v1.Vector;
+import org.apache.flink.table.data.ArrayData;
+import org.apache.flink.table.types.logical.ArrayType;
+import org.apache.flink.table.types.logical.DecimalType;
+import org.apache.flink.table.types.logical.LogicalType;
+import org.apache.flink.table.types.logical.LogicalTypeFamily;
+import org.apache.flink.table.types.logical.LogicalTypeRoot;
+
+/** From an array of SQL to a vector of the wire. */
+final class QueryVectors {
+
+    private QueryVectors() {}
+
+    /** Whether arrays of this type are vectors, or several of them. */
+    static boolean isVector(LogicalType type) {
+        if (!type.is(LogicalTypeRoot.ARRAY)) {
+            return false;
+        }
+        LogicalType element = ((ArrayType) type).getElementType();
+        return element.is(LogicalTypeFamily.NUMERIC) || isVectorOfNumbers(element);
+    }
+
+    private static boolean isVectorOfNumbers(LogicalType type) {
+        return type.is(LogicalTypeRoot.ARRAY)
+                && ((ArrayType) type).getElementType().is(LogicalTypeFamily.NUMERIC);
+    }
+
+    /** A vector of these numbers. */
+    static Vector of(float[] numbers) {
+        Float32Values.Builder values = Float32Values.newBuilder();
+        for (float number : numbers) {
+            values.addValues(number);
+        }
+        return Vector.newBuilder().setFloat32(values).build();
+    }
+
+    /**
+     * The vector, or the vectors, of an array.
+     *
+     * @throws IllegalArgumentException if an element is null
+     */
+    static Vector of(ArrayData array, ArrayType type) {
+        LogicalType element = type.getElementType();
+        checkNoNull(array);
+        switch (element.getTypeRoot()) {
+            case ARRAY:
+                MultiVector.Builder several = MultiVector.newBuilder();
+                for (int i = 0; i < array.size(); i++) {
+                    several.addVectors(of(array.getArray(i), (ArrayType) element));
+                }
+                return Vector.newBuilder().setMulti(several).build();
+            case FLOAT:
+                return of(array.toFloatArray());
+            default:
+                Float64Values.Builder values = Float64Values.newBuilder();
+                for (int i = 0; i < array.size(); i++) {
+                    values.addValues(number(array, i, element));
+                }
+                return Vector.newBuilder().setFloat64(values).build();
+        }
+    }
+
+    private static void checkNoNull(ArrayData array) {
+        for (int i = 0; i < array.size(); i++) {
+            if (array.isNullAt(i)) {
+                throw new IllegalArgumentException(
+                        String.format(
+                                "element %d of %d of the query vector is NULL",
+                                i + 1, array.size()));
+            }
+        }
+    }
+
+    private static double number(ArrayData array, int i, LogicalType type) {
+        switch (type.getTypeRoot()) {
+            case DOUBLE:
+                return array.getDouble(i);
+            case DECIMAL:
+                DecimalType decimal = (DecimalType) type;
+                return array.getDecimal(i, decimal.getPrecision(), decimal.getScale())
+                        .toBigDecimal()
+                        .doubleValue();
+            case TINYINT:
+                return array.getByte(i);
+            case SMALLINT:
+                return array.getShort(i);
+            case INTEGER:
+                return array.getInt(i);
+            case BIGINT:
+                return array.getLong(i);
+            default:
+                throw new IllegalStateException("no vector of " + type);
+        }
+    }
+}
