@@ -26,6 +26,7 @@ import io.lancegateway.proto.v1.VersionSelector;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.types.logical.DoubleType;
 import org.apache.flink.table.types.logical.RowType;
@@ -69,7 +70,7 @@ final class SearchPlan {
         return new SearchSpec(address, request.build(), rowType(call.form(), fields));
     }
 
-    private static VersionSelector version(SearchOptions options) {
+    static VersionSelector version(SearchOptions options) {
         VersionSelector.Builder version = VersionSelector.newBuilder();
         options.text("version")
                 .ifPresent(
@@ -127,14 +128,20 @@ final class SearchPlan {
     }
 
     private VectorQuery.Builder vectors() {
+        return vectors(columns.vectors(call.vectorColumn()), call.metric(), options);
+    }
+
+    /** What options say of a search for vectors. */
+    static VectorQuery.Builder vectors(
+            Column column, @Nullable String metric, SearchOptions options) {
         VectorQuery.Builder query =
                 VectorQuery.newBuilder()
-                        .setColumn(columns.vectors(call.vectorColumn()))
+                        .setColumn(column)
                         .setExact(options.flag("exact"))
                         .setPostfilter(options.flag("postfilter"))
                         .setMinNprobes(DEFAULT_NPROBES);
-        if (call.metric() != null) {
-            query.setMetric(metric(call.metric()));
+        if (metric != null) {
+            query.setMetric(metric(metric));
         }
         options.positive("nprobes")
                 .ifPresent(probes -> query.setMinNprobes(probes).setMaxNprobes(probes));

@@ -158,7 +158,8 @@ public final class LanceDynamicTableFactory
                 rowType,
                 columns.orElse(null),
                 options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null),
-                lookupCache(options));
+                lookupCache(options),
+                VectorOptions.of(options));
     }
 
     /** A cache of lookup joins with a bound, or null. */
@@ -274,19 +275,11 @@ public final class LanceDynamicTableFactory
                             "'index.column' = '%s' is no column of the table: %s",
                             name, rowType.getFieldNames()));
         }
-        options.getOptional(LanceOptions.VECTOR_METRIC)
-                .filter(
-                        metric ->
-                                isOf(options, name)
-                                        && options.get(LanceOptions.INDEX_TYPE).startsWith("IVF"))
+        Optional.ofNullable(VectorOptions.of(options).of(name).get("metric"))
+                .filter(metric -> options.get(LanceOptions.INDEX_TYPE).startsWith("IVF"))
                 .ifPresent(metric -> given.put("metric", metric));
         given.put("name", name + "_idx");
         return IndexOptions.build(path, options.get(LanceOptions.INDEX_TYPE), given);
-    }
-
-    /** Whether what is said of vectors is about this column. */
-    private static boolean isOf(ReadableConfig options, String column) {
-        return options.getOptional(LanceOptions.VECTOR_COLUMN).map(column::equals).orElse(true);
     }
 
     /** The gateway, and how it reaches the store of the table if the table says so. */
