@@ -1,7 +1,9 @@
 package io.lancegateway.flink.search;
 
+import io.lancegateway.flink.Metric;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
@@ -14,7 +16,7 @@ final class SearchCall {
     private final String path;
     @Nullable private final String vectorColumn;
     private final List<String> textColumns;
-    @Nullable private final String metric;
+    @Nullable private final Metric metric;
     private final SearchOptions options;
 
     private SearchCall(
@@ -22,7 +24,7 @@ final class SearchCall {
             String path,
             @Nullable String vectorColumn,
             List<String> textColumns,
-            @Nullable String metric,
+            @Nullable Metric metric,
             SearchOptions options) {
         this.form = form;
         this.path = path;
@@ -30,6 +32,18 @@ final class SearchCall {
         this.textColumns = textColumns;
         this.metric = metric;
         this.options = options;
+    }
+
+    /** A search for vectors by a program. */
+    static SearchCall nearest(
+            String path, String column, @Nullable Metric metric, Map<String, String> options) {
+        return new SearchCall(
+                Form.VECTOR,
+                path,
+                column,
+                List.of(),
+                metric,
+                SearchOptions.of(Form.VECTOR, options));
     }
 
     static SearchCall of(Form form, CallContext call) {
@@ -61,8 +75,16 @@ final class SearchCall {
                         ? SearchOptions.split(
                                 literal(call, form.textColumn(), argument(form, form.textColumn())))
                         : List.of(),
-                metric != null ? metric : named.orElse(null),
+                metric != null ? metric(metric) : named.map(SearchCall::metric).orElse(null),
                 options);
+    }
+
+    private static Metric metric(String name) {
+        try {
+            return Metric.of(name);
+        } catch (IllegalArgumentException unknown) {
+            throw new ValidationException(unknown.getMessage(), unknown);
+        }
     }
 
     private static String argument(Form form, int position) {
@@ -111,8 +133,14 @@ final class SearchCall {
     }
 
     @Nullable
-    String metric() {
+    Metric metric() {
         return metric;
+    }
+
+    /** Null: where the process finds one. */
+    @Nullable
+    String gatewayUri() {
+        return options.text("gateway.uri").orElse(null);
     }
 
     SearchOptions options() {

@@ -3,7 +3,6 @@ package io.lancegateway.flink.search;
 import io.lancegateway.client.GatewayClient;
 import io.lancegateway.client.LanceGatewayException;
 import io.lancegateway.client.arrow.ArrowField;
-import io.lancegateway.client.arrow.ArrowFormatException;
 import io.lancegateway.client.arrow.ArrowSchema;
 import io.lancegateway.flink.Metric;
 import io.lancegateway.flink.types.FlinkTypes;
@@ -51,9 +50,7 @@ final class SearchPlan {
      *
      * @throws ValidationException if it cannot be
      */
-    static SearchSpec of(SearchCall call) {
-        GatewayAddress address =
-                new GatewayAddress(call.options().text("gateway.uri").orElse(null));
+    static SearchSpec of(SearchCall call, GatewayAddress address) {
         ScanRequest.Builder request =
                 ScanRequest.newBuilder()
                         .setTable(TablePath.parse(call.path()))
@@ -75,7 +72,8 @@ final class SearchPlan {
                 .ifPresent(
                         text -> {
                             if (text.chars().allMatch(Character::isDigit)) {
-                                version.setVersion(options.positive("version").orElseThrow());
+                                options.whole("version", 1, Long.MAX_VALUE)
+                                        .ifPresent(version::setVersion);
                             } else {
                                 version.setTag(text);
                             }
@@ -93,7 +91,7 @@ final class SearchPlan {
                                             .build())
                             .getSchema()
                             .asReadOnlyByteBuffer());
-        } catch (LanceGatewayException | ArrowFormatException failed) {
+        } catch (LanceGatewayException | IllegalArgumentException failed) {
             throw new ValidationException(failed.getMessage(), failed);
         }
     }
@@ -134,7 +132,7 @@ final class SearchPlan {
                         .setPostfilter(options.flag("postfilter"))
                         .setMinNprobes(DEFAULT_NPROBES);
         if (call.metric() != null) {
-            query.setMetric(metric(call.metric()));
+            query.setMetric(onTheWire(call.metric()));
         }
         options.positive("nprobes")
                 .ifPresent(probes -> query.setMinNprobes(probes).setMaxNprobes(probes));
@@ -145,13 +143,7 @@ final class SearchPlan {
         return query;
     }
 
-    static io.lancegateway.proto.v1.Metric metric(String name) {
-        Metric metric;
-        try {
-            metric = Metric.of(name);
-        } catch (IllegalArgumentException unknown) {
-            throw new ValidationException(unknown.getMessage(), unknown);
-        }
+    private static io.lancegateway.proto.v1.Metric onTheWire(Metric metric) {
         switch (metric) {
             case L2:
                 return io.lancegateway.proto.v1.Metric.METRIC_L2;
