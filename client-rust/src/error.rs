@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use lance_gateway_proto::{ERROR_DOMAIN, Reason, Retry};
+use lance_gateway_proto::{ERROR_DOMAIN, Reason, Retry, v1};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -90,10 +90,12 @@ impl Error {
     /// The same without its cause, for where the first is not to be had.
     pub(crate) fn again(&self) -> Self {
         let again = Self::new(self.kind(), self.message());
-        match self.reason() {
+        let mut again = match self.reason() {
             Some(reason) => again.with_reason(reason),
             None => again,
-        }
+        };
+        again.0.retriable = self.0.retriable;
+        again
     }
 
     pub(crate) fn timed_out(what: &str, after: Duration, effect: Effect) -> Self {
@@ -101,7 +103,17 @@ impl Error {
     }
 
     pub(crate) fn refused(reason: Reason, message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Refused, message).with_reason(reason)
+        let mut refused = Self::new(ErrorKind::Refused, message).with_reason(reason);
+        refused.0.retriable = reason.retry() != Retry::Never;
+        refused
+    }
+
+    /// What the gateway says of one query of many, which only read.
+    pub(crate) fn of_query(error: v1::QueryError) -> Self {
+        match error.reason.parse::<Reason>() {
+            Ok(reason) => Self::refused(reason, error.message),
+            Err(_) => Self::protocol(error.message),
+        }
     }
 
     pub(crate) fn with_reason(mut self, reason: Reason) -> Self {

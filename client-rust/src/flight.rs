@@ -69,13 +69,13 @@ pub(crate) async fn do_exchange<E>(
     call: &Call,
     descriptor: &FlightDescriptor,
     schema: &SchemaRef,
+    sizes: EncodeOptions,
     batches: impl Stream<Item = Result<RecordBatch, E>> + Send + 'static,
 ) -> Result<Messages>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let options = client.options();
-    let sizes = EncodeOptions { max_row_bytes: options.max_message_bytes, ..EncodeOptions::default() };
     let mut encoder = Encoder::new(schema, sizes);
     let first = Frames::from(encoder.schema_message(Some(descriptor), Bytes::new()));
     // A request that breaks off tells the gateway nothing: why it did is kept for the caller.
@@ -340,7 +340,7 @@ async fn receive(
 }
 
 /// The batch under the schema of its stream: the same names and types in the same order, and no null where none may be.
-fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+pub(crate) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     if Arc::ptr_eq(batch.schema_ref(), schema) {
         return Ok(batch.clone());
     }

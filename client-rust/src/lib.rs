@@ -24,7 +24,8 @@
 //! Writing in one call is [`Client::put`]. Writing from many places at once, with one commit, is
 //! [`Client::begin_write`]: stage rows, prepare what was staged, commit it.
 //!
-//! Searching is [`Client::search`], for one vector or text or for many on one stream.
+//! Searching is [`Client::search`], for one vector or text or for many on one stream. Rows by their keys are
+//! [`Client::lookup`].
 //!
 //! What went wrong is told by [`Error::reason`], and whether it may pass by [`Error::is_retriable`].
 
@@ -36,6 +37,7 @@ mod flight;
 mod ids;
 mod index;
 mod jobs;
+mod lookup;
 mod options;
 mod retry;
 mod scan;
@@ -54,6 +56,7 @@ pub use index::{
 };
 pub use jobs::{Cleanup, Job, JobKind, JobResult, JobState, JobWatch, SweptFile};
 pub use lance_gateway_proto::{Reason, Retry};
+pub use lookup::{LookedUp, Lookup, Lookups};
 pub use options::{ClientOptions, RetryOptions, StorageOptions, TlsOptions};
 pub use scan::{Plan, Read, RowMetadata, RowStream, Scan, Split};
 pub use search::{

@@ -36,6 +36,8 @@ pub struct ClientOptions {
     pub prefetch_splits: usize,
     /// Batches that are decoded ahead, for each split that is read. Default 2.
     pub prefetch_batches: usize,
+    /// Batches of keys that one lookup has under way at once. Default 8.
+    pub lookups_in_flight: usize,
     /// Batches that a writer may be ahead of the connection. Default 2.
     pub write_ahead_batches: usize,
     /// How the stores of the tables are reached, where the gateway's own options are not meant and the operator allows it.
@@ -111,6 +113,7 @@ impl Default for ClientOptions {
             max_frame_bytes: MIB,
             prefetch_splits: 2,
             prefetch_batches: 2,
+            lookups_in_flight: 8,
             write_ahead_batches: 2,
             storage: StorageOptions::default(),
             retry: RetryOptions::default(),

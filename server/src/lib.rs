@@ -68,6 +68,7 @@ pub fn lake_options(config: &Config) -> LakeOptions {
             max_candidates: convert::saturating(config.search.max_candidates),
             max_clauses: convert::saturating(config.search.max_clauses),
             max_reply_bytes: config.search.max_reply_bytes.bytes(),
+            lookup_keys: convert::saturating(config.search.lookup_keys),
         },
         write: WriteOptions {
             max_rows_per_file: convert::saturating(config.write.max_rows_per_file),

@@ -343,6 +343,28 @@ class Client:
                 answers[last][1].extend(rows)
         return answers
 
+    def lookup(
+        self, name: str, columns: list[str | list[str]], *batches: pa.RecordBatch, **more: object
+    ) -> list[tuple[dict, list[dict]]]:
+        """Keys on one stream: of each batch what is said of its answer, and its rows."""
+        keys = [{"path": [column] if isinstance(column, str) else column} for column in columns]
+        command = {"lookup": {"table": {"name": {"parts": name.split(".")}}, "keys": keys, **more}}
+        writer, reader = self.flight.do_exchange(flight.FlightDescriptor.for_command(json.dumps(command)))
+        with writer:
+            writer.begin(batches[0].schema)
+            for batch in batches:
+                writer.write_batch(batch)
+            writer.done_writing()
+            answers, rows = {}, []
+            for chunk in reader:
+                rows += chunk.data.to_pylist()
+                if chunk.app_metadata is not None:
+                    said = json.loads(chunk.app_metadata.to_pybytes())
+                    answers[said["batch"]] = (said, rows)
+                    rows = []
+        assert rows == [] and sorted(answers) == list(range(len(batches)))
+        return [answers[batch] for batch in sorted(answers)]
+
     # Decisions.
 
     def count(self, name: str, sql: str | None = None) -> int:

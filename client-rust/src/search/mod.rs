@@ -13,8 +13,8 @@ use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
-use lance_gateway_proto::flight::Item;
-use lance_gateway_proto::{Reason, v1};
+use lance_gateway_proto::flight::{EncodeOptions, Item};
+use lance_gateway_proto::v1;
 use prost::Message;
 
 use crate::client::{Call, send};
@@ -173,7 +173,8 @@ impl Search {
         let command = v1::ExchangeCommand { kind: Some(v1::exchange_command::Kind::Search(search)) };
         let descriptor = FlightDescriptor::new_cmd(command.encode_to_vec());
         let call = Call::reads("search");
-        let mut messages = flight::do_exchange(&client, &call, &descriptor, schema, queries).await?;
+        let sizes = EncodeOptions { max_row_bytes: client.options().max_message_bytes, ..EncodeOptions::default() };
+        let mut messages = flight::do_exchange(&client, &call, &descriptor, schema, sizes, queries).await?;
         let schema = match messages.next().await.transpose()?.map(|decoded| decoded.item) {
             Some(Item::Schema(schema)) => schema,
             _ => return Err(Error::protocol("the answers have no schema")),
@@ -198,11 +199,7 @@ impl Answering {
             .map_err(|e| Error::protocol(format!("the gateway sent no answer to a query: {e}")))?;
         let query = answer.query;
         let Some(info) = answer.info else {
-            let error = answer.error.unwrap_or_default();
-            let refused = match error.reason.parse::<Reason>() {
-                Ok(reason) => Error::refused(reason, error.message),
-                Err(_) => Error::protocol(error.message),
-            };
+            let refused = Error::of_query(answer.error.unwrap_or_default());
             return Ok(Some(Answer { query, found: Err(refused) }));
         };
         let info = SearchInfo::from_wire(info);
@@ -239,7 +236,8 @@ fn decode(rows: &Bytes) -> Result<RecordBatch> {
     joined(&schema, &batches)
 }
 
-fn joined(schema: &Arc<Schema>, batches: &[RecordBatch]) -> Result<RecordBatch> {
+/// The rows of one answer.
+pub(crate) fn joined(schema: &Arc<Schema>, batches: &[RecordBatch]) -> Result<RecordBatch> {
     match batches {
         [one] => Ok(one.clone()),
         several => arrow_select::concat::concat_batches(schema, several)

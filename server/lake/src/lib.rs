@@ -13,6 +13,7 @@
 //! | `version` | the versions of a table |
 //! | `scan` | plans pinned to a version, and the batches of one split |
 //! | `search` | the nearest vectors, the best texts, and both |
+//! | `lookup` | the rows whose columns equal keys |
 //! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
 //! | `commit` | prepare, commit, abort: the ledger |
 //! | `maintain` | compaction, cleanup, and the sweep of files that nobody names |
@@ -30,6 +31,7 @@ mod error;
 pub mod faults;
 mod index;
 mod lance_error;
+mod lookup;
 mod maintain;
 mod options;
 mod scan;
@@ -51,6 +53,7 @@ pub use index::{
     FullTextIndex, IndexKind, IndexSpec, IndexStatistics, Indexed, OptimizeSpec, ScalarIndexType, VectorIndex,
     VectorIndexType,
 };
+pub use lookup::{Lookup, LookupSpec};
 pub use maintain::{Cleaned, CleanupSpec, Compacted, Merge, Policy, Progress, ProgressSender, Swept, SweptFile};
 pub use options::*;
 pub use scan::ScanStream;

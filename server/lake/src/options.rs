@@ -117,6 +117,8 @@ pub struct SearchOptions {
     pub max_clauses: usize,
     /// Bytes of the rows of one answer.
     pub max_reply_bytes: u64,
+    /// Keys of a lookup that one scan looks for.
+    pub lookup_keys: usize,
 }
 
 /// Bounds of staging.
@@ -202,7 +204,13 @@ impl Default for ScanOptions {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { max_k: 10_000, max_candidates: 100_000, max_clauses: 100, max_reply_bytes: 16 << 20 }
+        Self {
+            max_k: 10_000,
+            max_candidates: 100_000,
+            max_clauses: 100,
+            max_reply_bytes: 16 << 20,
+            lookup_keys: 10_000,
+        }
     }
 }
 

@@ -233,11 +233,11 @@ options! {
         write_stall_timeout: HumanDuration = "60s" in "100ms".."1d", since "0.1.0";
     }
 
-    /// Searches. Each has the memory of one scan.
+    /// Searches and lookups. Each has the memory of one scan.
     search: SearchConfig {
-        /// Searches at once. Above it a call is OVERLOADED, and a query of a DoExchange waits.
+        /// Searches at once, batches of keys included. Above it a call is OVERLOADED, and a query of a DoExchange waits.
         max_in_flight: u32 = "64" in "1".."65536" of "searches", since "0.1.0";
-        /// Queries of one DoExchange at once; the stream reads no further until some are answered.
+        /// Queries of one DoExchange at once, of lookups the batches of keys; the stream reads no further until some are answered.
         stream_queries: u32 = "32" in "1".."1024" of "queries", since "0.1.0";
         /// Rows that one search finds, `offset` included.
         max_k: u32 = "10000" in "1".."1000000" of "rows", since "0.1.0";
@@ -247,6 +247,8 @@ options! {
         max_clauses: u32 = "100" in "1".."1000" of "clauses", since "0.1.0";
         /// Bytes of the rows of one answer; above it a search is QUOTA_EXCEEDED.
         max_reply_bytes: ByteSize = "16MiB" in "64KiB".."1GiB", since "0.1.0";
+        /// Keys of a lookup that one scan looks for, and those of one stream at once; a larger batch of keys takes several scans.
+        lookup_keys: u32 = "10000" in "1".."1000000" of "keys", since "0.1.0";
     }
 
     /// Streams that write.

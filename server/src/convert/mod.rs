@@ -1,6 +1,7 @@
 //! From messages to the words of the lake and back. Everything that a message can get wrong by itself is refused here.
 
 mod index;
+pub mod lookup;
 pub mod search;
 
 use std::collections::HashMap;

@@ -35,14 +35,14 @@ pub(super) fn put_command(descriptor: &FlightDescriptor) -> Result<Kind, Status>
 }
 
 /// What a DoExchange is for, and whether its answers are JSON.
-pub(super) fn exchange_command(descriptor: &FlightDescriptor) -> Result<(v1::ScanRequest, bool), Status> {
+pub(super) fn exchange_command(descriptor: &FlightDescriptor) -> Result<(v1::exchange_command::Kind, bool), Status> {
     if descriptor.r#type() != DescriptorType::Cmd {
         return Err(status(Reason::InvalidArgument, "the descriptor of a DoExchange must be a CMD"));
     }
     let command: v1::ExchangeCommand = decode_command("ExchangeCommand", &descriptor.cmd).map_err(from_flight)?;
     match command.kind {
-        Some(v1::exchange_command::Kind::Search(request)) => Ok((request, is_json(&descriptor.cmd))),
-        None => Err(status(Reason::InvalidArgument, "the command holds no `search`")),
+        Some(kind) => Ok((kind, is_json(&descriptor.cmd))),
+        None => Err(status(Reason::InvalidArgument, "the command holds neither `search` nor `lookup`")),
     }
 }
 

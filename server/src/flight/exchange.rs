@@ -1,4 +1,4 @@
-//! DoExchange: queries in, answers out, each by itself and in no order.
+//! DoExchange: queries in, answers out, each by itself and in no order. Those of searches are here.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,6 +12,7 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use lance_gateway_lake::{self as lake, Found, Searcher};
 use lance_gateway_proto::flight::{Encoder, Error as FlightError, Message};
+use lance_gateway_proto::v1::exchange_command::Kind;
 use lance_gateway_proto::{Reason, v1};
 use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
@@ -19,10 +20,10 @@ use tonic::body::Body;
 
 use super::about;
 use super::descriptor::exchange_command;
+use super::lookups;
 use super::outbox::{self, Failure, Outbox, Pieces, sizes};
 use super::queries::{self, Template, vector_of};
 use super::source::Source;
-use crate::admission::Permit;
 use crate::convert::{self, search};
 use crate::middleware::context;
 use crate::state::Gateway;
@@ -33,17 +34,26 @@ use crate::telemetry::Metrics;
 pub(super) fn exchange(gateway: Gateway, body: Body) -> Result<Pieces, Status> {
     let permit = gateway.admission.scan()?;
     let source = Source::new(body, &gateway.config.write);
-    let exchange = Exchange { gateway: gateway.clone(), source, _permit: permit };
-    Ok(outbox::stream(&gateway.config.scan, |outbox| async move {
-        let answered = exchange.run(&outbox).await;
+    let config = gateway.config.scan.clone();
+    Ok(outbox::stream(&config, |outbox| async move {
+        let answered = answer(gateway, source, &outbox).await;
+        drop(permit);
         (outbox, answered)
     }))
+}
+
+async fn answer(gateway: Gateway, mut source: Source, outbox: &Outbox) -> Result<(), Failure> {
+    let (descriptor, schema) = source.open().await?;
+    let (kind, json) = exchange_command(&descriptor)?;
+    match kind {
+        Kind::Search(request) => Exchange { gateway, source }.run((request, json), &schema, outbox).await,
+        Kind::Lookup(request) => lookups::run(&gateway, source, (request, json), &schema, outbox).await,
+    }
 }
 
 struct Exchange {
     gateway: Gateway,
     source: Source,
-    _permit: Permit,
 }
 
 type Answered = Result<Found, v1::QueryError>;
@@ -58,13 +68,16 @@ struct Unit {
 }
 
 impl Exchange {
-    async fn run(mut self, outbox: &Outbox) -> Result<(), Failure> {
-        let (descriptor, schema) = self.source.open().await?;
-        let (request, json) = exchange_command(&descriptor)?;
+    async fn run(
+        mut self,
+        (request, json): (v1::ScanRequest, bool),
+        schema: &SchemaRef,
+        outbox: &Outbox,
+    ) -> Result<(), Failure> {
         let batch_bytes = request.batch.filter(|batch| batch.bytes > 0).map(|batch| convert::saturating(batch.bytes));
         let depth = convert::saturating(self.gateway.config.scan.max_filter_depth);
         let (spec, wanted) = search::of_scan(request, depth)?;
-        let template = Arc::new(Template::new(wanted, &schema)?);
+        let template = Arc::new(Template::new(wanted, schema)?);
         let lake = self.gateway.lake()?;
         let searcher = lake.searcher(&spec).await.map_err(from_lake)?;
         let rows = searcher.schema(template.kind());
@@ -137,7 +150,7 @@ impl Exchange {
 }
 
 /// A query that takes as long as no call may.
-fn late(limit: Duration) -> v1::QueryError {
+pub(super) fn late(limit: Duration) -> v1::QueryError {
     let message = format!("the query was not answered within {limit:?} (request.timeout)");
     v1::QueryError { reason: Reason::DeadlineExceeded.name().to_owned(), message }
 }
@@ -147,8 +160,12 @@ fn alike(searcher: Searcher, template: &Template, rows: &SchemaRef) -> lake::Res
     if searcher.schema(template.kind()) == *rows {
         return Ok(searcher);
     }
+    Err(changed())
+}
+
+pub(super) fn changed() -> lake::Error {
     let why = "the columns of the table have changed since the stream began; begin it anew";
-    Err(lake::Error::new(lake::ErrorKind::SchemaMismatch, why))
+    lake::Error::new(lake::ErrorKind::SchemaMismatch, why)
 }
 
 /// A batch in parts that are answered together: as large as half of what may be in flight where that shares work, so that the next
@@ -249,7 +266,7 @@ impl Answers {
 }
 
 /// Why rows cannot be sent.
-fn unsendable(error: FlightError) -> v1::QueryError {
+pub(super) fn unsendable(error: FlightError) -> v1::QueryError {
     match error {
         FlightError::Codec { reason, message } => v1::QueryError { reason: reason.name().to_owned(), message },
         FlightError::Status(_) | FlightError::Transport(_) => {

@@ -4,6 +4,7 @@
 mod descriptor;
 mod exchange;
 mod info;
+mod lookups;
 mod outbox;
 mod put;
 mod queries;

@@ -60,7 +60,7 @@ impl Metrics {
             received: counter("lance_gateway.received_bytes", "bytes of requests"),
             sent: counter("lance_gateway.sent_bytes", "bytes of responses"),
             rows_scanned: counter("lance_gateway.rows.scanned", "rows sent by scans"),
-            rows_found: counter("lance_gateway.rows.found", "rows sent by searches"),
+            rows_found: counter("lance_gateway.rows.found", "rows sent by searches and lookups"),
             rows_staged: counter("lance_gateway.rows.staged", "rows staged by puts"),
             commits: counter("lance_gateway.commits", "commits by outcome"),
             pending: Arc::default(),
@@ -165,7 +165,7 @@ impl Metrics {
         self.rows_scanned.add(rows, &[]);
     }
 
-    /// Rows that a search has found.
+    /// Rows that a search or a lookup has found.
     pub fn rows_found(&self, rows: u64) {
         self.rows_found.add(rows, &[]);
     }

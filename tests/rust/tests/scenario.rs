@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use futures::{TryStreamExt, stream};
 use lance_gateway_client::{
-    BeginOptions, Client, ClientOptions, CommitId, CommitState, CreateOptions, FullTextQuery, HybridQuery, Metric,
-    PutOptions, Reason, RowMetadata, Scan, TextQuery, Vector, VectorQuery, VersionSelector, col, lit,
+    BeginOptions, Client, ClientOptions, CommitId, CommitState, CreateOptions, FullTextQuery, HybridQuery, LookedUp,
+    Metric, PutOptions, Reason, RowMetadata, Scan, TextQuery, Vector, VectorQuery, VersionSelector, col, lit,
 };
 use tempfile::TempDir;
 
@@ -22,15 +23,22 @@ use tempfile::TempDir;
 struct Gateway {
     child: Child,
     uri: String,
+    admin: String,
     _warehouse: TempDir,
 }
 
 impl Gateway {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With these names in its environment.
+    fn start_with(environment: &[(&str, &str)]) -> Self {
         let warehouse = TempDir::new().unwrap();
         let mut child = Command::new(binary())
             .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--warehouse"])
             .arg(warehouse.path())
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -38,8 +46,21 @@ impl Gateway {
         let ready = lines.by_ref().map(Result::unwrap).find(|l| l.contains(" ready: ")).expect("the ready line");
         // The pipe must stay open: a gateway that prints into a closed one would fail.
         std::thread::spawn(move || lines.for_each(drop));
-        let address = ready.split("grpc ").nth(1).and_then(|rest| rest.split(',').next()).unwrap().trim();
-        Self { child, uri: format!("grpc://{address}"), _warehouse: warehouse }
+        let place = |name: &str| {
+            let address = ready.split(name).nth(1).and_then(|rest| rest.split([',', ' ']).next());
+            address.unwrap().trim().to_owned()
+        };
+        Self { child, uri: format!("grpc://{}", place("grpc ")), admin: place("admin "), _warehouse: warehouse }
+    }
+
+    /// Streams that read.
+    fn streams(&self) -> u64 {
+        let mut admin = TcpStream::connect(&self.admin).unwrap();
+        admin.write_all(b"GET /metrics HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n").unwrap();
+        let mut page = String::new();
+        admin.read_to_string(&mut page).unwrap();
+        let mut lines = page.lines().filter(|l| l.starts_with("lance_gateway_permits_used") && l.contains("\"scans\""));
+        lines.next().and_then(|line| line.split(' ').next_back()).unwrap().parse().unwrap()
     }
 
     async fn client(&self) -> Client {
@@ -153,6 +174,58 @@ async fn vectors_texts_and_both_are_found_alone_and_many_on_one_stream() {
         Err(failed) => failed,
     };
     assert!(failed.message().contains("the disk is gone"), "{failed}");
+}
+
+/// Pairs of a key and the id of a row that it found.
+fn pairs(found: &LookedUp) -> Vec<(u64, i64)> {
+    let queries = found.rows.column(0).as_any().downcast_ref::<UInt64Array>().unwrap().values();
+    let mut pairs: Vec<_> = queries.iter().copied().zip(found_ids(&found.rows)).collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+#[tokio::test]
+async fn many_lookups_share_a_stream_which_is_opened_anew_when_it_breaks() {
+    let gateway = Gateway::start_with(&[("LANCE_GATEWAY_WRITE_IDLE_TIMEOUT", "500ms")]);
+    let client = gateway.client().await;
+    let options = PutOptions { create: Some(CreateOptions::default()), ..PutOptions::default() };
+    let batch = points(0..50);
+    let rows = || stream::iter([Ok::<_, std::io::Error>(batch.clone())]);
+    client.put("points", &batch.schema(), rows(), &options).await.unwrap();
+
+    let keys = |ids: Vec<Option<i32>>| {
+        RecordBatch::try_from_iter_with_nullable([("k", Arc::new(Int32Array::from(ids)) as ArrayRef, true)]).unwrap()
+    };
+    let schema = keys(vec![]).schema();
+    let lookups = client.lookup("points", ["id"]).filter(col("id").not_eq(lit(7_i64))).columns(["id"]);
+    let lookups = lookups.open(&schema).await.unwrap();
+    let names: Vec<_> = lookups.schema().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(names, ["_query", "id"]);
+    let find = |ids: Vec<Option<i32>>| {
+        let (lookups, keys) = (lookups.clone(), keys(ids));
+        async move { lookups.find(&keys).await.map(|found| (pairs(&found), found.version)) }
+    };
+    let all = (0..30).map(|n| find(vec![Some(n), None, Some(50 + n), Some(n)]));
+    for (n, found) in futures::future::join_all(all).await.into_iter().enumerate() {
+        let wanted = if n == 7 { vec![] } else { vec![(0, n as i64), (3, n as i64)] };
+        assert_eq!(found.unwrap(), (wanted, 2));
+    }
+    assert_eq!(find(vec![]).await.unwrap().0, []);
+
+    client.put("points", &batch.schema(), rows(), &PutOptions::default()).await.unwrap();
+    // The gateway ends a stream that sends nothing.
+    while gateway.streams() > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(find(vec![Some(8)]).await.unwrap(), (vec![(0, 8), (0, 8)], 3));
+
+    let text = RecordBatch::try_from_iter([("k", Arc::new(StringArray::from(vec!["1"])) as ArrayRef)]).unwrap();
+    let refused = lookups.find(&text).await.unwrap_err();
+    assert_eq!(refused.reason(), Some(Reason::SchemaMismatch));
+    let refused = client.lookup("points", ["id"]).open(&text.schema()).await.unwrap_err();
+    assert_eq!(refused.reason(), Some(Reason::InvalidArgument));
+    client.drop_table("points").await.unwrap();
+    assert_eq!(find(vec![Some(8)]).await.unwrap_err().reason(), Some(Reason::TableNotFound));
 }
 
 #[tokio::test]

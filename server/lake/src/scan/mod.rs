@@ -34,10 +34,11 @@ use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, detail, from_datafusion, from_lance};
 use crate::types::{Filter, SplitSpec, TableId, VersionSelector};
-use stream::{Bounds, Input};
+use stream::Input;
 
 pub(crate) use projection::Projected;
 pub(crate) use ranges::Piece;
+pub(crate) use stream::Bounds;
 pub use stream::ScanStream;
 pub(crate) use widths::RowWidths;
 
@@ -64,15 +65,7 @@ impl Lake {
                 None => None,
             };
             let mut pieces = ranges::named(&dataset, &spec.fragments).await?;
-            let bounds = Bounds {
-                rows: spec.batch_rows.filter(|rows| *rows > 0).unwrap_or(options.batch_rows).clamp(1, MAX_BATCH_ROWS),
-                bytes: spec
-                    .batch_bytes
-                    .filter(|bytes| *bytes > 0)
-                    .unwrap_or(options.batch_bytes)
-                    .clamp(1, options.max_row_bytes) as u64,
-                row_bytes: options.max_row_bytes as u64,
-            };
+            let bounds = self.bounds(spec.batch_rows, spec.batch_bytes);
             let mut skip = spec.row_offset;
             let mut take = spec.limit.map_or(u64::MAX, |limit| limit.saturating_sub(skip));
             if filter.is_none() {
@@ -99,6 +92,34 @@ impl Lake {
                 None => stream,
             })
         })
+    }
+
+    /// How large a batch may be, if the client wishes for so many rows and bytes.
+    pub(crate) fn bounds(&self, rows: Option<usize>, bytes: Option<usize>) -> Bounds {
+        let options = &self.inner.options.scan;
+        let bytes = bytes.filter(|bytes| *bytes > 0).unwrap_or(options.batch_bytes).clamp(1, options.max_row_bytes);
+        Bounds {
+            rows: rows.filter(|rows| *rows > 0).unwrap_or(options.batch_rows).clamp(1, MAX_BATCH_ROWS),
+            bytes: bytes as u64,
+            row_bytes: options.max_row_bytes as u64,
+        }
+    }
+
+    /// All rows of a version that the filter keeps. `pieces`: all of them, to measure rows by.
+    pub(crate) async fn selected(
+        &self,
+        dataset: &Arc<Dataset>,
+        projected: &Projected,
+        filter: Expr,
+        pieces: &[Piece],
+        bounds: Bounds,
+    ) -> Result<ScanStream> {
+        let width = self.row_width(dataset, &projected.read, Some(&filter), pieces).await?;
+        // Without pieces named, Lance looks into its indexes.
+        let (dataset, schema) = (dataset.clone(), projected.read.clone());
+        let reading = Reading { dataset, schema, filter: Some(filter), slices: None, pieces: Vec::new() };
+        let plan = self.execute(reading, width.batch_rows(bounds), bounds.bytes).await?;
+        Ok(ScanStream::new(projected.shown.clone(), Input::Plan(plan), bounds, 0, u64::MAX))
     }
 
     /// The number of rows of a version that the filter keeps, and the version.

@@ -38,9 +38,9 @@ pub(super) enum Input {
 
 /// How large a batch may be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
-    pub(super) rows: usize,
-    pub(super) bytes: u64,
+pub(crate) struct Bounds {
+    pub(crate) rows: usize,
+    pub(crate) bytes: u64,
     pub(super) row_bytes: u64,
 }
 

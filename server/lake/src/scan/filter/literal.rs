@@ -34,7 +34,8 @@ pub(super) fn natural(literal: &Literal) -> Option<ScalarValue> {
     })
 }
 
-fn exact(literal: &Literal, data_type: &DataType) -> Option<ScalarValue> {
+/// The constant in the type, if that loses nothing.
+pub(crate) fn exact(literal: &Literal, data_type: &DataType) -> Option<ScalarValue> {
     use DataType as D;
     if let D::Dictionary(_, value) = data_type {
         return exact(literal, value);

@@ -23,6 +23,8 @@ use crate::schema::{find_column, no_such_column, shown_name};
 use crate::table::excerpt;
 use crate::types::{Expression, Filter, Literal, Operator};
 
+pub(crate) use literal::exact;
+
 /// The filter as Lance evaluates it, over the stored names.
 pub(crate) fn plan(filter: &Filter, schema: &LanceSchema, max_depth: usize) -> Result<Expr> {
     match filter {

@@ -142,6 +142,11 @@ final class Connections {
         channel.shutdownNow();
     }
 
+    /** Runs something in a thread of these connections, unless they are closed before. */
+    void later(long nanos, Runnable task) {
+        eventLoops.schedule(task, nanos, TimeUnit.NANOSECONDS);
+    }
+
     private void close() {
         Set<ManagedChannel> channels;
         synchronized (this) {

@@ -30,6 +30,7 @@ import io.lancegateway.proto.v1.DropNamespaceRequest;
 import io.lancegateway.proto.v1.DropNamespaceResponse;
 import io.lancegateway.proto.v1.DropTableRequest;
 import io.lancegateway.proto.v1.DropTableResponse;
+import io.lancegateway.proto.v1.ExchangeCommand;
 import io.lancegateway.proto.v1.FullTextSearchRequest;
 import io.lancegateway.proto.v1.FullTextSearchResponse;
 import io.lancegateway.proto.v1.GetCommitRequest;
@@ -85,6 +86,7 @@ public final class GatewayClient implements AutoCloseable {
     private final UnaryCalls calls;
     private final Set<BatchStream> scans = ConcurrentHashMap.newKeySet();
     private final Set<StageStream> puts = ConcurrentHashMap.newKeySet();
+    private final Set<Exchange> exchanges = ConcurrentHashMap.newKeySet();
     private final AtomicBoolean closed = new AtomicBoolean();
 
     private GatewayClient(Connections connections) {
@@ -270,6 +272,18 @@ public final class GatewayClient implements AutoCloseable {
         return SearchResult.of(found.getInfo(), found.getRows(), "HybridSearch");
     }
 
+    /**
+     * Searches or looks up over one stream, which opens with the first query.
+     *
+     * @param queries the columns of the queries, as {@code ExchangeCommand} of the protocol tells
+     */
+    public Exchange exchange(ExchangeCommand command, ArrowSchema queries) {
+        checkOpen();
+        Exchange exchange = new Exchange(connections, command, queries, exchanges::remove);
+        exchanges.add(exchange);
+        return exchange;
+    }
+
     /** Starts the build of an index. A request without an id gets one. */
     public Job createIndex(CreateIndexRequest request) {
         CreateIndexRequest.Builder builder = request.toBuilder();
@@ -346,6 +360,7 @@ public final class GatewayClient implements AutoCloseable {
         if (closed.compareAndSet(false, true)) {
             scans.forEach(BatchStream::close);
             puts.forEach(StageStream::close);
+            exchanges.forEach(Exchange::close);
             connections.release();
         }
     }

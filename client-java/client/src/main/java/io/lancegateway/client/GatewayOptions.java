@@ -24,6 +24,7 @@ public final class GatewayOptions {
     private final int flowControlWindowBytes;
     private final int sendBufferBytes;
     private final int readAheadBatches;
+    private final int maxQueries;
     private final Map<String, String> storageOptions;
 
     private GatewayOptions(Builder builder) {
@@ -41,6 +42,7 @@ public final class GatewayOptions {
                 positive("flowControlWindowBytes", builder.flowControlWindowBytes);
         this.sendBufferBytes = positive("sendBufferBytes", builder.sendBufferBytes);
         this.readAheadBatches = positive("readAheadBatches", builder.readAheadBatches);
+        this.maxQueries = positive("maxQueries", builder.maxQueries);
         this.storageOptions = Map.copyOf(builder.storageOptions);
     }
 
@@ -103,6 +105,10 @@ public final class GatewayOptions {
         return readAheadBatches;
     }
 
+    public int maxQueries() {
+        return maxQueries;
+    }
+
     /** Keys are among them: not for a log. */
     public Map<String, String> storageOptions() {
         return storageOptions;
@@ -123,6 +129,7 @@ public final class GatewayOptions {
             flowControlWindowBytes,
             sendBufferBytes,
             readAheadBatches,
+            maxQueries,
             storageOptions
         };
     }
@@ -168,6 +175,7 @@ public final class GatewayOptions {
         private int flowControlWindowBytes = 4 << 20;
         private int sendBufferBytes = 4 << 20;
         private int readAheadBatches = 2;
+        private int maxQueries = 1000;
         private Map<String, String> storageOptions = Map.of();
 
         private Builder(String uri) {
@@ -248,6 +256,12 @@ public final class GatewayOptions {
         /** Batches that a stream decodes ahead of its reader. Default 2. */
         public Builder readAheadBatches(int value) {
             this.readAheadBatches = value;
+            return this;
+        }
+
+        /** Queries of one exchange that have no answer yet. Default 1000. */
+        public Builder maxQueries(int value) {
+            this.maxQueries = value;
             return this;
         }
 

@@ -74,6 +74,7 @@ final class FakeGateway implements AutoCloseable {
     private final MultiThreadIoEventLoopGroup loops;
     private volatile BiConsumer<ScanTicket, ServerCallStreamObserver<FlightData>> scans;
     private volatile Function<ServerCallStreamObserver<PutResult>, StreamObserver<FlightData>> puts;
+    private volatile Function<StreamObserver<FlightData>, StreamObserver<FlightData>> exchanges;
 
     private FakeGateway(NettyServerBuilder builder, MultiThreadIoEventLoopGroup loops) {
         this.loops = loops;
@@ -98,6 +99,13 @@ final class FakeGateway implements AutoCloseable {
                         PutResult.getDefaultInstance()),
                 ServerCalls.asyncBidiStreamingCall(
                         observer -> puts.apply((ServerCallStreamObserver<PutResult>) observer)));
+        flight.addMethod(
+                flightMethod(
+                        "DoExchange",
+                        MethodType.BIDI_STREAMING,
+                        FlightData.getDefaultInstance(),
+                        FlightData.getDefaultInstance()),
+                ServerCalls.asyncBidiStreamingCall(observer -> exchanges.apply(observer)));
         services.values().forEach(service -> builder.addService(service.build()));
         builder.addTransportFilter(
                 new ServerTransportFilter() {
@@ -195,6 +203,10 @@ final class FakeGateway implements AutoCloseable {
 
     void onPut(Function<ServerCallStreamObserver<PutResult>, StreamObserver<FlightData>> puts) {
         this.puts = puts;
+    }
+
+    void onExchange(Function<StreamObserver<FlightData>, StreamObserver<FlightData>> exchanges) {
+        this.exchanges = exchanges;
     }
 
     List<Object> requests() {

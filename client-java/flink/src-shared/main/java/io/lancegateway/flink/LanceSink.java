@@ -1,5 +1,6 @@
 package io.lancegateway.flink;
 
+import io.lancegateway.flink.sink.NewTable;
 import io.lancegateway.flink.sink.SinkSpec;
 import io.lancegateway.flink.sink.TableSink;
 import io.lancegateway.flink.util.GatewayAddress;
@@ -129,9 +130,12 @@ public final class LanceSink {
                             batchSize,
                             memoryCapBytes,
                             maxRowsPerFile,
-                            largeStringColumns,
-                            vectorDimensions,
-                            dataStorageVersion));
+                            new NewTable(
+                                    largeStringColumns,
+                                    vectorDimensions,
+                                    dataStorageVersion,
+                                    Map.of()),
+                            null));
         }
     }
 }

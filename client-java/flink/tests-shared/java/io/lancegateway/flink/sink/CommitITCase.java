@@ -20,8 +20,6 @@ import io.lancegateway.proto.v1.CreateOptions;
 import io.lancegateway.proto.v1.WriteMode;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import java.util.UUID;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.connector.sink2.Committer.CommitRequest;
@@ -212,9 +210,8 @@ class CommitITCase extends FlinkAndGateway {
                 0,
                 -1,
                 0,
-                Set.of(),
-                Map.of(),
-                "");
+                NewTable.byDefault(),
+                null);
     }
 
     private Aggregator aggregator(boolean overwrite) throws Exception {
@@ -255,8 +252,7 @@ class CommitITCase extends FlinkAndGateway {
 
     private void commit(Committable committable) throws Exception {
         try (LanceCommitter committer =
-                new LanceCommitter(
-                        new GatewayAddress(gateway().uri()), new UnregisteredMetricsGroup())) {
+                new LanceCommitter(spec(false), new UnregisteredMetricsGroup())) {
             committer.commit(List.of(new Request(committable)));
         }
     }
@@ -282,8 +278,9 @@ class CommitITCase extends FlinkAndGateway {
                     new OneInputStreamOperatorTestHarness<>(
                             new CommittableAggregator(spec, "sink"),
                             new MockEnvironmentBuilder().setJobID(job).build());
-            harness.getStreamConfig().setCheckpointingEnabled(checkpoints);
-            harness.getStreamConfig().serializeAllConfigs();
+            if (checkpoints) {
+                CheckpointsOfHarness.enable(harness);
+            }
             if (state != null) {
                 harness.setRestoredCheckpointId(restored);
                 harness.initializeState(state);

@@ -5,8 +5,6 @@ import io.lancegateway.flink.testing.GatewayResource;
 import io.lancegateway.flink.util.GatewayAddress;
 import java.io.IOException;
 import java.util.Collection;
-import java.util.Map;
-import java.util.Set;
 import org.apache.flink.api.connector.sink2.Committer;
 import org.apache.flink.api.connector.sink2.CommitterInitContext;
 import org.apache.flink.api.connector.sink2.CommittingSinkWriter;
@@ -40,9 +38,8 @@ final class NumberSink
                         0,
                         0,
                         0,
-                        Set.of(),
-                        Map.of(),
-                        "");
+                        NewTable.byDefault(),
+                        null);
         sink = new TableSink(spec);
     }
 

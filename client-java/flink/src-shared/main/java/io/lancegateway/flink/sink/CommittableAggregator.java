@@ -75,9 +75,7 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
         super.initializeState(context);
         staged = new ArrayList<>();
         String jobId = getRuntimeContext().getJobInfo().getJobId().toHexString();
-        boolean startsOver =
-                !context.isRestored()
-                        && !getContainingTask().getConfiguration().isCheckpointingEnabled();
+        boolean startsOver = !context.isRestored() && !Checkpoints.enabled(getContainingTask());
         epoch =
                 startsOver
                         ? UUID.nameUUIDFromBytes((sinkId + jobId).getBytes(StandardCharsets.UTF_8))
@@ -187,7 +185,7 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
                             .setRunId(run.runId());
             if (!staged.isEmpty()) {
                 begin.setSchema(ByteString.copyFrom(staged.get(0).schema()))
-                        .setCreate(spec.createOptions());
+                        .setCreate(spec.newTable().options());
             }
             overwrite = client().beginWrite(begin.build()).bytes();
         }

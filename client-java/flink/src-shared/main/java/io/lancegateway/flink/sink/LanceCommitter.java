@@ -21,6 +21,7 @@ final class LanceCommitter implements Committer<Committable> {
     private static final Logger LOG = LoggerFactory.getLogger(LanceCommitter.class);
 
     private final GatewayAddress address;
+    @Nullable private final DeclaredIndex index;
     @Nullable private GatewayClient client;
     private volatile long lastVersion;
     private volatile long lastRows;
@@ -28,8 +29,9 @@ final class LanceCommitter implements Committer<Committable> {
     private volatile long lastMillis;
     private volatile long lastNanos = System.nanoTime();
 
-    LanceCommitter(GatewayAddress address, MetricGroup metrics) {
-        this.address = address;
+    LanceCommitter(SinkSpec spec, MetricGroup metrics) {
+        this.address = spec.address();
+        this.index = spec.index().map(build -> new DeclaredIndex(spec.table(), build)).orElse(null);
         metrics.gauge("lastCommitVersion", () -> lastVersion);
         metrics.gauge("lastCommitRecords", () -> lastRows);
         metrics.gauge("lastCommitBytes", () -> lastBytes);
@@ -68,6 +70,9 @@ final class LanceCommitter implements Committer<Committable> {
             request.signalAlreadyCommitted();
         } else {
             LOG.info("Version {} committed a {}", response.getVersion(), committable);
+        }
+        if (index != null) {
+            index.afterCommit(client());
         }
     }
 

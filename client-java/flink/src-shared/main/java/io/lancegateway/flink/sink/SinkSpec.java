@@ -3,11 +3,11 @@ package io.lancegateway.flink.sink;
 import com.google.protobuf.InvalidProtocolBufferException;
 import io.lancegateway.flink.types.ArrowTypes;
 import io.lancegateway.flink.util.GatewayAddress;
-import io.lancegateway.proto.v1.CreateOptions;
+import io.lancegateway.proto.v1.IndexBuild;
 import io.lancegateway.proto.v1.Table;
 import java.io.Serializable;
-import java.util.Map;
-import java.util.Set;
+import java.util.Optional;
+import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.types.logical.RowType;
 
@@ -26,18 +26,14 @@ public final class SinkSpec implements Serializable {
     private final long maxRowsPerBatch;
     private final long maxBytesPerBatch;
     private final long maxRowsPerFile;
-    private final Set<String> largeStrings;
-    private final Map<String, Integer> vectorDimensions;
-    private final String storageVersion;
+    private final NewTable newTable;
+    @Nullable private final byte[] index;
 
     /**
      * @param maxRowsPerBatch rows that are sent together at most; 0: batches are cut by bytes alone
      * @param memoryCap bytes that are buffered at most; not positive: no bound but the usual one
      * @param maxRowsPerFile 0: the gateway decides
-     * @param largeStrings columns of strings that a new table keeps with wide offsets
-     * @param vectorDimensions lengths of the vectors of a new table, by column; the first row tells
-     *     the others
-     * @param storageVersion of a new table; empty: the gateway decides
+     * @param index what the table is to have once it has rows; null: none
      * @throws ValidationException if the rows, or these columns of them, cannot be kept so
      */
     public SinkSpec(
@@ -48,12 +44,11 @@ public final class SinkSpec implements Serializable {
             long maxRowsPerBatch,
             long memoryCap,
             long maxRowsPerFile,
-            Set<String> largeStrings,
-            Map<String, Integer> vectorDimensions,
-            String storageVersion) {
-        ArrowTypes.check(rowType, storageVersion);
-        ArrowTypes.checkLargeStrings(rowType, largeStrings);
-        ArrowTypes.checkVectorDimensions(rowType, vectorDimensions);
+            NewTable newTable,
+            @Nullable IndexBuild index) {
+        ArrowTypes.check(rowType, newTable.storageVersion());
+        ArrowTypes.checkLargeStrings(rowType, newTable.largeStrings());
+        ArrowTypes.checkVectorDimensions(rowType, newTable.vectorDimensions());
         this.address = address;
         this.table = table.toByteArray();
         this.rowType = rowType;
@@ -61,9 +56,8 @@ public final class SinkSpec implements Serializable {
         this.maxRowsPerBatch = maxRowsPerBatch > 0 ? maxRowsPerBatch : Long.MAX_VALUE;
         this.maxBytesPerBatch = memoryCap > 0 ? Math.min(memoryCap, TARGET_BYTES) : TARGET_BYTES;
         this.maxRowsPerFile = maxRowsPerFile;
-        this.largeStrings = Set.copyOf(largeStrings);
-        this.vectorDimensions = Map.copyOf(vectorDimensions);
-        this.storageVersion = storageVersion;
+        this.newTable = newTable;
+        this.index = index == null ? null : index.toByteArray();
     }
 
     /** The same, but the rows replace those of the table. */
@@ -76,9 +70,8 @@ public final class SinkSpec implements Serializable {
                 maxRowsPerBatch,
                 maxBytesPerBatch,
                 maxRowsPerFile,
-                largeStrings,
-                vectorDimensions,
-                storageVersion);
+                newTable,
+                index().orElse(null));
     }
 
     GatewayAddress address() {
@@ -113,15 +106,18 @@ public final class SinkSpec implements Serializable {
         return maxRowsPerFile;
     }
 
-    Set<String> largeStrings() {
-        return largeStrings;
+    NewTable newTable() {
+        return newTable;
     }
 
-    Map<String, Integer> vectorDimensions() {
-        return vectorDimensions;
-    }
-
-    CreateOptions createOptions() {
-        return CreateOptions.newBuilder().setDataStorageVersion(storageVersion).build();
+    Optional<IndexBuild> index() {
+        if (index == null) {
+            return Optional.empty();
+        }
+        try {
+            return Optional.of(IndexBuild.parseFrom(index));
+        } catch (InvalidProtocolBufferException corrupt) {
+            throw new IllegalStateException("the sink in the job graph names no index", corrupt);
+        }
     }
 }

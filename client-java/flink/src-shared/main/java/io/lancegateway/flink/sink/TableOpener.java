@@ -44,7 +44,7 @@ final class TableOpener {
             return client.beginWrite(
                     request()
                             .setSchema(ipc(newSchema(firstRow)))
-                            .setCreate(spec.createOptions())
+                            .setCreate(spec.newTable().options())
                             .build());
         } catch (LanceGatewayException refused) {
             if (refused.reason() == Reason.SCHEMA_MISMATCH && !spec.overwrite()) {
@@ -87,7 +87,7 @@ final class TableOpener {
                 List.of(
                         ArrowTypes.columns(
                                 spec.rowType(),
-                                spec.largeStrings(),
+                                spec.newTable().largeStrings(),
                                 name -> vectorLength(firstRow, name))));
     }
 
@@ -97,7 +97,7 @@ final class TableOpener {
 
     /** Length of the vectors of a column: as asked for, else as in the row; 0 if that is null. */
     private int vectorLength(RowData row, String name) {
-        Integer asked = spec.vectorDimensions().get(name);
+        Integer asked = spec.newTable().vectorDimensions().get(name);
         if (asked != null) {
             return asked;
         }
@@ -118,7 +118,7 @@ final class TableOpener {
         }
         for (ArrowField field : table.fields()) {
             if (field.type().kind() != ArrowType.Kind.FIXED_SIZE_LIST) {
-                if (spec.vectorDimensions().containsKey(field.name())) {
+                if (spec.newTable().vectorDimensions().containsKey(field.name())) {
                     return false;
                 }
                 continue;

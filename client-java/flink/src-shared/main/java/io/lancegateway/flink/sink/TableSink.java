@@ -64,7 +64,7 @@ public final class TableSink
         // All committables come to the first subtask: the gauges of others would mislead.
         boolean commits = context.getTaskInfo().getIndexOfThisSubtask() == 0;
         return new LanceCommitter(
-                spec.address(), commits ? context.metricGroup() : new UnregisteredMetricsGroup());
+                spec, commits ? context.metricGroup() : new UnregisteredMetricsGroup());
     }
 
     @Override

@@ -38,12 +38,16 @@ abstract class RowBatch {
     /** The row at this position: valid until the next call, which may return the same object. */
     abstract RowData row(int index);
 
+    /** The row at this position, as an object of its own. It keeps the whole batch. */
+    abstract RowData rowToKeep(int index);
+
     private static final class Columnar extends RowBatch {
+        private final VectorizedColumnBatch batch;
         private final ColumnarRowData row;
 
         Columnar(ColumnVector[] columns, int rows, int sizeInBytes) {
             super(rows, sizeInBytes);
-            VectorizedColumnBatch batch = new VectorizedColumnBatch(columns);
+            this.batch = new VectorizedColumnBatch(columns);
             batch.setNumRows(rows);
             this.row = new ColumnarRowData(batch);
         }
@@ -52,6 +56,11 @@ abstract class RowBatch {
         RowData row(int index) {
             row.setRowId(index);
             return row;
+        }
+
+        @Override
+        RowData rowToKeep(int index) {
+            return new ColumnarRowData(batch, index);
         }
     }
 
@@ -65,6 +74,11 @@ abstract class RowBatch {
 
         @Override
         RowData row(int index) {
+            return row;
+        }
+
+        @Override
+        RowData rowToKeep(int index) {
             return row;
         }
     }

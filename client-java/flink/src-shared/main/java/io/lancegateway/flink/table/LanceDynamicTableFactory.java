@@ -18,7 +18,10 @@ import static io.lancegateway.flink.table.LanceOptions.WRITE_MEMORY_CAP_BYTES;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_MODE;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_VECTOR_DIMENSIONS;
 
+import io.lancegateway.flink.Metric;
 import io.lancegateway.flink.WriteMode;
+import io.lancegateway.flink.index.IndexOptions;
+import io.lancegateway.flink.sink.NewTable;
 import io.lancegateway.flink.sink.SinkSpec;
 import io.lancegateway.flink.source.ReadVersion;
 import io.lancegateway.flink.types.ArrowTypes;
@@ -26,19 +29,26 @@ import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.flink.util.TablePath;
 import io.lancegateway.proto.v1.BatchSize;
 import io.lancegateway.proto.v1.Filter;
+import io.lancegateway.proto.v1.IndexBuild;
 import io.lancegateway.proto.v1.ScanRequest;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
+import javax.annotation.Nullable;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.ReadableConfig;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
 import org.apache.flink.table.connector.source.DynamicTableSource;
+import org.apache.flink.table.connector.source.lookup.LookupOptions;
+import org.apache.flink.table.connector.source.lookup.cache.DefaultLookupCache;
+import org.apache.flink.table.connector.source.lookup.cache.LookupCache;
 import org.apache.flink.table.factories.DynamicTableSinkFactory;
 import org.apache.flink.table.factories.DynamicTableSourceFactory;
 import org.apache.flink.table.factories.FactoryUtil;
@@ -53,6 +63,11 @@ public final class LanceDynamicTableFactory
         implements DynamicTableSourceFactory, DynamicTableSinkFactory {
 
     public static final String IDENTIFIER = "lance";
+
+    private static final String INDEX_PREFIX = "index.";
+
+    /** Of a table; with a dot and the name of a column, for that column. */
+    private static final String METRIC_PROPERTY = "vector.metric";
 
     @Override
     public String factoryIdentifier() {
@@ -103,6 +118,11 @@ public final class LanceDynamicTableFactory
                 LanceOptions.S3_ENDPOINT,
                 LanceOptions.S3_VIRTUAL_HOSTED_STYLE,
                 LanceOptions.S3_ALLOW_HTTP,
+                LookupOptions.CACHE_TYPE,
+                LookupOptions.PARTIAL_CACHE_MAX_ROWS,
+                LookupOptions.PARTIAL_CACHE_EXPIRE_AFTER_ACCESS,
+                LookupOptions.PARTIAL_CACHE_EXPIRE_AFTER_WRITE,
+                LookupOptions.PARTIAL_CACHE_CACHE_MISSING_KEY,
                 FactoryUtil.SOURCE_PARALLELISM,
                 FactoryUtil.SINK_PARALLELISM);
     }
@@ -137,7 +157,34 @@ public final class LanceDynamicTableFactory
                 request.build(),
                 rowType,
                 columns.orElse(null),
-                options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null));
+                options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null),
+                lookupCache(options));
+    }
+
+    /** A cache of lookup joins with a bound, or null. */
+    @Nullable
+    private static LookupCache lookupCache(ReadableConfig options) {
+        switch (options.get(LookupOptions.CACHE_TYPE)) {
+            case NONE:
+                return null;
+            case PARTIAL:
+                return DefaultLookupCache.newBuilder()
+                        .maximumSize(
+                                options.getOptional(LookupOptions.PARTIAL_CACHE_MAX_ROWS)
+                                        .orElse(LanceOptions.LOOKUP_CACHE_MAX_ROWS))
+                        .expireAfterAccess(
+                                options.get(LookupOptions.PARTIAL_CACHE_EXPIRE_AFTER_ACCESS))
+                        .expireAfterWrite(
+                                options.get(LookupOptions.PARTIAL_CACHE_EXPIRE_AFTER_WRITE))
+                        // A miss that is kept would answer each retry of the LOOKUP hint.
+                        .cacheMissingKey(
+                                options.getOptional(LookupOptions.PARTIAL_CACHE_CACHE_MISSING_KEY)
+                                        .orElse(false))
+                        .build();
+            default:
+                throw new ValidationException(
+                        "'lookup.cache' = 'FULL' is not supported: use 'PARTIAL' or 'NONE'");
+        }
     }
 
     @Override
@@ -168,10 +215,78 @@ public final class LanceDynamicTableFactory
                         batchRows,
                         memoryCap,
                         rowsPerFile,
-                        largeStrings,
-                        dimensions,
-                        options.getOptional(WRITE_DATA_STORAGE_VERSION).orElse("")),
+                        new NewTable(
+                                largeStrings,
+                                dimensions,
+                                options.getOptional(WRITE_DATA_STORAGE_VERSION).orElse(""),
+                                metrics(options)),
+                        index(options, rowType)),
                 options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null));
+    }
+
+    /** What a new table declares of the metric of its vectors. */
+    private static Map<String, String> metrics(ReadableConfig options) {
+        Optional<String> metric = options.getOptional(LanceOptions.VECTOR_METRIC);
+        if (metric.isEmpty()) {
+            return Map.of();
+        }
+        String property =
+                options.getOptional(LanceOptions.VECTOR_COLUMN)
+                        .map(column -> METRIC_PROPERTY + "." + column)
+                        .orElse(METRIC_PROPERTY);
+        return Map.of(property, metric(metric.get()));
+    }
+
+    private static String metric(String name) {
+        try {
+            return Metric.of(name).name().toLowerCase(Locale.ROOT);
+        } catch (IllegalArgumentException none) {
+            throw new ValidationException("'vector.metric': " + none.getMessage(), none);
+        }
+    }
+
+    /** The index that the options declare, or null. */
+    @Nullable
+    private static IndexBuild index(ReadableConfig options, RowType rowType) {
+        Map<String, String> given = new HashMap<>();
+        for (ConfigOption<?> option : LanceOptions.INDEX) {
+            options.getOptional(option)
+                    .ifPresent(
+                            value ->
+                                    given.put(
+                                            option.key().substring(INDEX_PREFIX.length()),
+                                            value.toString()));
+        }
+        Optional<String> column = options.getOptional(LanceOptions.INDEX_COLUMN);
+        if (column.isEmpty()) {
+            if (!given.isEmpty() || options.getOptional(LanceOptions.INDEX_TYPE).isPresent()) {
+                throw new ValidationException(
+                        "the options of an index need 'index.column': which column it is over");
+            }
+            return null;
+        }
+        String name = column.get();
+        boolean top = rowType.getFieldIndex(name) >= 0;
+        List<String> path = top ? List.of(name) : List.of(name.split("\\.", -1));
+        if (rowType.getFieldIndex(path.get(0)) < 0) {
+            throw new ValidationException(
+                    String.format(
+                            "'index.column' = '%s' is no column of the table: %s",
+                            name, rowType.getFieldNames()));
+        }
+        options.getOptional(LanceOptions.VECTOR_METRIC)
+                .filter(
+                        metric ->
+                                isOf(options, name)
+                                        && options.get(LanceOptions.INDEX_TYPE).startsWith("IVF"))
+                .ifPresent(metric -> given.put("metric", metric));
+        given.put("name", name + "_idx");
+        return IndexOptions.build(path, options.get(LanceOptions.INDEX_TYPE), given);
+    }
+
+    /** Whether what is said of vectors is about this column. */
+    private static boolean isOf(ReadableConfig options, String column) {
+        return options.getOptional(LanceOptions.VECTOR_COLUMN).map(column::equals).orElse(true);
     }
 
     /** The gateway, and how it reaches the store of the table if the table says so. */

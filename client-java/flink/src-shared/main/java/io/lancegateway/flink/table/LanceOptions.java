@@ -130,21 +130,57 @@ public final class LanceOptions {
                     .withDescription("Lance's file format of a new table.");
 
     public static final ConfigOption<String> INDEX_TYPE =
-            ConfigOptions.key("index.type").stringType().defaultValue("IVF_PQ");
+            ConfigOptions.key("index.type")
+                    .stringType()
+                    .defaultValue("IVF_PQ")
+                    .withDescription(
+                            "The index that the table gets once it has rows, if 'index.column' is"
+                                    + " set: IVF_PQ, IVF_HNSW, IVF_FLAT, BTREE, INVERTED, ...");
     public static final ConfigOption<String> INDEX_COLUMN =
-            ConfigOptions.key("index.column").stringType().noDefaultValue();
+            ConfigOptions.key("index.column")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription("The column that the index is over.");
     public static final ConfigOption<Integer> INDEX_NUM_PARTITIONS =
-            ConfigOptions.key("index.num-partitions").intType().defaultValue(256);
+            ConfigOptions.key("index.num-partitions")
+                    .intType()
+                    .noDefaultValue()
+                    .withDescription("Partitions of IVF. Default: from the number of rows.");
     public static final ConfigOption<Integer> INDEX_NUM_SUB_VECTORS =
-            ConfigOptions.key("index.num-sub-vectors").intType().noDefaultValue();
+            ConfigOptions.key("index.num-sub-vectors")
+                    .intType()
+                    .noDefaultValue()
+                    .withDescription("Parts of a vector in PQ. Default: one for 16 numbers.");
     public static final ConfigOption<Integer> INDEX_NUM_BITS =
-            ConfigOptions.key("index.num-bits").intType().defaultValue(8);
+            ConfigOptions.key("index.num-bits")
+                    .intType()
+                    .defaultValue(8)
+                    .withDescription("Bits of a code of PQ.");
     public static final ConfigOption<Integer> INDEX_MAX_LEVEL =
-            ConfigOptions.key("index.max-level").intType().defaultValue(7);
+            ConfigOptions.key("index.max-level")
+                    .intType()
+                    .defaultValue(7)
+                    .withDescription("Levels of the graph of HNSW.");
     public static final ConfigOption<Integer> INDEX_M =
-            ConfigOptions.key("index.m").intType().defaultValue(16);
+            ConfigOptions.key("index.m")
+                    .intType()
+                    .defaultValue(16)
+                    .withDescription("Neighbours in the graph of HNSW.");
     public static final ConfigOption<Integer> INDEX_EF_CONSTRUCTION =
-            ConfigOptions.key("index.ef-construction").intType().defaultValue(100);
+            ConfigOptions.key("index.ef-construction")
+                    .intType()
+                    .defaultValue(100)
+                    .withDescription("Candidates while the graph of HNSW is built.");
+
+    /** What an index is built with, besides its column and its type. */
+    static final List<ConfigOption<?>> INDEX =
+            List.of(
+                    INDEX_NUM_PARTITIONS,
+                    INDEX_NUM_SUB_VECTORS,
+                    INDEX_NUM_BITS,
+                    INDEX_MAX_LEVEL,
+                    INDEX_M,
+                    INDEX_EF_CONSTRUCTION);
 
     public static final ConfigOption<String> VECTOR_COLUMN =
             ConfigOptions.key("vector.column").stringType().noDefaultValue();
@@ -194,6 +230,9 @@ public final class LanceOptions {
                     .booleanType()
                     .defaultValue(false)
                     .withDescription("Whether the endpoint may be http.");
+
+    /** Keys that a task's cache of a lookup join holds, if the table does not say. */
+    static final long LOOKUP_CACHE_MAX_ROWS = 10_000;
 
     /** What goes to the gateway with each call, if it is set. */
     static final List<ConfigOption<?>> STORAGE =

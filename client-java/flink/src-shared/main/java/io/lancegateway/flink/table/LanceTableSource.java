@@ -1,5 +1,6 @@
 package io.lancegateway.flink.table;
 
+import io.lancegateway.flink.source.LookupSpec;
 import io.lancegateway.flink.source.ScanSource;
 import io.lancegateway.flink.source.ScanSpec;
 import io.lancegateway.flink.util.GatewayAddress;
@@ -11,14 +12,16 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import javax.annotation.Nullable;
+import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.source.DynamicTableSource;
-import org.apache.flink.table.connector.source.ScanTableSource;
+import org.apache.flink.table.connector.source.LookupTableSource;
 import org.apache.flink.table.connector.source.SourceProvider;
 import org.apache.flink.table.connector.source.abilities.SupportsAggregatePushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsFilterPushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsLimitPushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsProjectionPushDown;
+import org.apache.flink.table.connector.source.lookup.cache.LookupCache;
 import org.apache.flink.table.expressions.AggregateExpression;
 import org.apache.flink.table.expressions.ResolvedExpression;
 import org.apache.flink.table.functions.BuiltInFunctionDefinitions;
@@ -30,7 +33,8 @@ import org.apache.flink.table.types.logical.RowType;
 
 /** A Lance table as it is when the job starts. */
 final class LanceTableSource
-        implements ScanTableSource,
+        implements PortableTableSource,
+                LookupTableSource,
                 SupportsProjectionPushDown,
                 SupportsFilterPushDown,
                 SupportsLimitPushDown,
@@ -49,6 +53,9 @@ final class LanceTableSource
 
     @Nullable private final Integer parallelism;
 
+    /** Of lookup joins. */
+    @Nullable private final LookupCache cache;
+
     private RowType produced;
     private List<List<String>> paths;
     @Nullable private Expression filter;
@@ -60,12 +67,14 @@ final class LanceTableSource
             ScanRequest options,
             RowType declared,
             @Nullable Set<String> readColumns,
-            @Nullable Integer parallelism) {
+            @Nullable Integer parallelism,
+            @Nullable LookupCache cache) {
         this.address = address;
         this.options = options;
         this.declared = declared;
         this.readColumns = readColumns;
         this.parallelism = parallelism;
+        this.cache = cache;
         this.produced = declared;
         this.paths = new ArrayList<>();
         for (String name : declared.getFieldNames()) {
@@ -74,7 +83,13 @@ final class LanceTableSource
     }
 
     private LanceTableSource(LanceTableSource other) {
-        this(other.address, other.options, other.declared, other.readColumns, other.parallelism);
+        this(
+                other.address,
+                other.options,
+                other.declared,
+                other.readColumns,
+                other.parallelism,
+                other.cache);
         this.produced = other.produced;
         this.paths = other.paths;
         this.filter = other.filter;
@@ -106,6 +121,41 @@ final class LanceTableSource
                         ? ScanSpec.count(request.build(), produced)
                         : ScanSpec.rows(request.build(), produced, paths);
         return SourceProvider.of(new ScanSource(address, spec), parallelism);
+    }
+
+    @Override
+    public LookupRuntimeProvider getLookupRuntimeProvider(LookupContext context) {
+        if (options.hasLimit()) {
+            throw new ValidationException(
+                    "'read.limit' has no meaning in a lookup join: leave it out");
+        }
+        List<List<String>> keys = new ArrayList<>();
+        List<RowType.RowField> fields = new ArrayList<>();
+        for (int[] key : context.getKeys()) {
+            List<String> path = new ArrayList<>(paths.get(key[0]));
+            LogicalType type = produced.getTypeAt(key[0]);
+            if (path.isEmpty()) {
+                throw new ValidationException(
+                        String.format(
+                                "a lookup join compares column '%s', which 'read.columns' leaves"
+                                        + " out",
+                                produced.getFieldNames().get(key[0])));
+            }
+            for (int i = 1; i < key.length; i++) {
+                RowType row = (RowType) type;
+                path.add(row.getFieldNames().get(key[i]));
+                type = row.getTypeAt(key[i]);
+            }
+            keys.add(path);
+            fields.add(new RowType.RowField(String.join(".", path), type));
+        }
+        ScanRequest.Builder request = options.toBuilder();
+        if (filter != null) {
+            request.setFilter(Filter.newBuilder().setExpression(filter));
+        }
+        ScanSpec rows = ScanSpec.rows(request.build(), produced, paths);
+        return LookupProvider.of(
+                new LookupSpec(address, rows, keys, new RowType(fields), cache != null), cache);
     }
 
     @Override
@@ -222,6 +272,7 @@ final class LanceTableSource
                 && declared.equals(that.declared)
                 && Objects.equals(readColumns, that.readColumns)
                 && Objects.equals(parallelism, that.parallelism)
+                && Objects.equals(cache, that.cache)
                 && produced.equals(that.produced)
                 && paths.equals(that.paths)
                 && Objects.equals(filter, that.filter)
