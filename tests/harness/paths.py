@@ -40,7 +40,15 @@ def minor(version: str) -> str:
 
 def connector_jar() -> Path:
     """The shaded jar for the release of Flink that runs."""
-    name = f"lance-flink-{minor(FLINK_VERSION)}"
+    return _jar(f"lance-flink-{minor(FLINK_VERSION)}")
+
+
+def aliases_jar() -> Path:
+    """The names of other connectors, for all releases of Flink."""
+    return _jar("lance-flink-aliases")
+
+
+def _jar(name: str) -> Path:
     folder = ROOT / "client-java" / "flink" / name / "target"
     wrong = ("original-", "-sources", "-javadoc", "-tests")
     jars = [p for p in folder.glob(f"{name}-*.jar") if not any(w in p.name for w in wrong)]

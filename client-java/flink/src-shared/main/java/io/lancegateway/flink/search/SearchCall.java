@@ -1,7 +1,10 @@
 package io.lancegateway.flink.search;
 
+import io.lancegateway.flink.Metric;
+import io.lancegateway.flink.util.WireMetric;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
@@ -14,7 +17,7 @@ final class SearchCall {
     private final String path;
     @Nullable private final String vectorColumn;
     private final List<String> textColumns;
-    @Nullable private final String metric;
+    @Nullable private final Metric metric;
     private final SearchOptions options;
 
     private SearchCall(
@@ -22,7 +25,7 @@ final class SearchCall {
             String path,
             @Nullable String vectorColumn,
             List<String> textColumns,
-            @Nullable String metric,
+            @Nullable Metric metric,
             SearchOptions options) {
         this.form = form;
         this.path = path;
@@ -30,6 +33,18 @@ final class SearchCall {
         this.textColumns = textColumns;
         this.metric = metric;
         this.options = options;
+    }
+
+    /** A search for vectors by a program. */
+    static SearchCall nearest(
+            String path, String column, @Nullable Metric metric, Map<String, String> options) {
+        return new SearchCall(
+                Form.VECTOR,
+                path,
+                column,
+                List.of(),
+                metric,
+                SearchOptions.of(Form.VECTOR, options));
     }
 
     static SearchCall of(Form form, CallContext call) {
@@ -61,7 +76,9 @@ final class SearchCall {
                         ? SearchOptions.split(
                                 literal(call, form.textColumn(), argument(form, form.textColumn())))
                         : List.of(),
-                metric != null ? metric : named.orElse(null),
+                metric == null && named.isEmpty()
+                        ? null
+                        : WireMetric.parse("metric", metric == null ? named.get() : metric),
                 options);
     }
 
@@ -111,8 +128,14 @@ final class SearchCall {
     }
 
     @Nullable
-    String metric() {
+    Metric metric() {
         return metric;
+    }
+
+    /** Null: where the process finds one. */
+    @Nullable
+    String gatewayUri() {
+        return options.text("gateway.uri").orElse(null);
     }
 
     SearchOptions options() {

@@ -1,6 +1,7 @@
 package io.lancegateway.flink.search;
 
 import io.lancegateway.flink.types.TypeMismatchException;
+import io.lancegateway.flink.util.GatewayAddress;
 import java.util.Optional;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
@@ -10,7 +11,6 @@ import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.data.StringData;
 import org.apache.flink.table.functions.FunctionContext;
 import org.apache.flink.table.functions.SpecializedFunction;
-import org.apache.flink.table.functions.TableFunction;
 import org.apache.flink.table.functions.UserDefinedFunction;
 import org.apache.flink.table.types.DataType;
 import org.apache.flink.table.types.inference.CallContext;
@@ -23,7 +23,7 @@ import org.apache.flink.table.types.utils.TypeConversions;
  * all but the query and {@code k}, are literals: the gateway is asked for the columns of the table
  * while the statement is planned.
  */
-public abstract class SearchFunction extends TableFunction<RowData> implements SpecializedFunction {
+public abstract class SearchFunction extends PortableFunction implements SpecializedFunction {
 
     private static final long serialVersionUID = 1L;
 
@@ -73,7 +73,8 @@ public abstract class SearchFunction extends TableFunction<RowData> implements S
 
     private SearchSpec plan(CallContext call) {
         try {
-            return SearchPlan.of(SearchCall.of(form, call));
+            SearchCall literals = SearchCall.of(form, call);
+            return SearchPlan.of(literals, new GatewayAddress(literals.gatewayUri()));
         } catch (TypeMismatchException unfit) {
             throw new ValidationException(
                     unfit.getMessage() + "; the option 'columns' can leave it out", unfit);
@@ -84,15 +85,9 @@ public abstract class SearchFunction extends TableFunction<RowData> implements S
         return TypeConversions.fromLogicalToDataType(spec.rowType()).bridgedTo(RowData.class);
     }
 
-    /** The same query finds other rows tomorrow. */
-    @Override
-    public boolean isDeterministic() {
-        return false;
-    }
-
     @Override
     public void open(FunctionContext context) {
-        searcher = new Searcher(spec);
+        searcher = Searcher.of(spec);
     }
 
     @Override

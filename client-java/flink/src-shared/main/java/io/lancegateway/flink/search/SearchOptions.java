@@ -64,6 +64,12 @@ final class SearchOptions {
         return new SearchOptions(options);
     }
 
+    static SearchOptions of(Form form, Map<String, String> given) {
+        List<String> pairs = new ArrayList<>();
+        given.forEach((name, value) -> pairs.addAll(List.of(name, value)));
+        return of(form, pairs);
+    }
+
     private static String known(String name, Set<String> known) {
         if (known.contains(name)) {
             return name;
@@ -112,27 +118,27 @@ final class SearchOptions {
     }
 
     Optional<Integer> positive(String name) {
-        return whole(name, 1);
+        return whole(name, 1, Integer.MAX_VALUE).map(Long::intValue);
     }
 
     Optional<Integer> notNegative(String name) {
-        return whole(name, 0);
+        return whole(name, 0, Integer.MAX_VALUE).map(Long::intValue);
     }
 
-    private Optional<Integer> whole(String name, int least) {
+    Optional<Long> whole(String name, long least, long most) {
         String value = given.get(name);
         if (value == null) {
             return Optional.empty();
         }
         try {
-            int number = Integer.parseInt(value.trim());
-            if (number >= least) {
+            long number = Long.parseLong(value.trim());
+            if (number >= least && number <= most) {
                 return Optional.of(number);
             }
         } catch (NumberFormatException none) {
             // Told below.
         }
-        throw wrong(name, value, "a whole number of " + least + " or more");
+        throw wrong(name, value, String.format("a whole number of %d to %d", least, most));
     }
 
     Optional<Float> number(String name) {

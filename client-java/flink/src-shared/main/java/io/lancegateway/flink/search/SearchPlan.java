@@ -3,12 +3,12 @@ package io.lancegateway.flink.search;
 import io.lancegateway.client.GatewayClient;
 import io.lancegateway.client.LanceGatewayException;
 import io.lancegateway.client.arrow.ArrowField;
-import io.lancegateway.client.arrow.ArrowFormatException;
 import io.lancegateway.client.arrow.ArrowSchema;
 import io.lancegateway.flink.Metric;
 import io.lancegateway.flink.types.FlinkTypes;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.flink.util.TablePath;
+import io.lancegateway.flink.util.WireMetric;
 import io.lancegateway.proto.v1.BooleanQuery;
 import io.lancegateway.proto.v1.Column;
 import io.lancegateway.proto.v1.DescribeTableRequest;
@@ -52,9 +52,7 @@ final class SearchPlan {
      *
      * @throws ValidationException if it cannot be
      */
-    static SearchSpec of(SearchCall call) {
-        GatewayAddress address =
-                new GatewayAddress(call.options().text("gateway.uri").orElse(null));
+    static SearchSpec of(SearchCall call, GatewayAddress address) {
         ScanRequest.Builder request =
                 ScanRequest.newBuilder()
                         .setTable(TablePath.parse(call.path()))
@@ -76,7 +74,8 @@ final class SearchPlan {
                 .ifPresent(
                         text -> {
                             if (text.chars().allMatch(Character::isDigit)) {
-                                version.setVersion(options.positive("version").orElseThrow());
+                                options.whole("version", 1, Long.MAX_VALUE)
+                                        .ifPresent(version::setVersion);
                             } else {
                                 version.setTag(text);
                             }
@@ -94,7 +93,7 @@ final class SearchPlan {
                                             .build())
                             .getSchema()
                             .asReadOnlyByteBuffer());
-        } catch (LanceGatewayException | ArrowFormatException failed) {
+        } catch (LanceGatewayException | IllegalArgumentException failed) {
             throw new ValidationException(failed.getMessage(), failed);
         }
     }
@@ -133,7 +132,7 @@ final class SearchPlan {
 
     /** What options say of a search for vectors. */
     static VectorQuery.Builder vectors(
-            Column column, @Nullable String metric, SearchOptions options) {
+            Column column, @Nullable Metric metric, SearchOptions options) {
         VectorQuery.Builder query =
                 VectorQuery.newBuilder()
                         .setColumn(column)
@@ -141,7 +140,7 @@ final class SearchPlan {
                         .setPostfilter(options.flag("postfilter"))
                         .setMinNprobes(DEFAULT_NPROBES);
         if (metric != null) {
-            query.setMetric(metric(metric));
+            query.setMetric(WireMetric.of(metric));
         }
         options.positive("nprobes")
                 .ifPresent(probes -> query.setMinNprobes(probes).setMaxNprobes(probes));
@@ -150,25 +149,6 @@ final class SearchPlan {
         options.number("lower-bound").ifPresent(query::setLowerBound);
         options.number("upper-bound").ifPresent(query::setUpperBound);
         return query;
-    }
-
-    static io.lancegateway.proto.v1.Metric metric(String name) {
-        Metric metric;
-        try {
-            metric = Metric.of(name);
-        } catch (IllegalArgumentException unknown) {
-            throw new ValidationException(unknown.getMessage(), unknown);
-        }
-        switch (metric) {
-            case L2:
-                return io.lancegateway.proto.v1.Metric.METRIC_L2;
-            case COSINE:
-                return io.lancegateway.proto.v1.Metric.METRIC_COSINE;
-            case DOT:
-                return io.lancegateway.proto.v1.Metric.METRIC_DOT;
-            default:
-                return io.lancegateway.proto.v1.Metric.METRIC_HAMMING;
-        }
     }
 
     private FullTextQuery.Builder texts() {

@@ -1,6 +1,7 @@
 package io.lancegateway.flink.search;
 
 import io.lancegateway.flink.util.GatewayAddress;
+import io.lancegateway.flink.util.WireMetric;
 import io.lancegateway.proto.v1.Column;
 import io.lancegateway.proto.v1.Filter;
 import io.lancegateway.proto.v1.ScanRequest;
@@ -64,7 +65,9 @@ public final class TableSearch implements Serializable {
         VectorQuery.Builder query =
                 SearchPlan.vectors(
                                 Column.newBuilder().addAllPath(column).build(),
-                                options.text("metric").orElse(null),
+                                options.text("metric")
+                                        .map(name -> WireMetric.parse("metric", name))
+                                        .orElse(null),
                                 options)
                         .setOffset(options.notNegative("offset").orElse(0));
         ScanRequest.Builder request =
