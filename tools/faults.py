@@ -66,7 +66,8 @@ def java(tests: set[tuple[str, str]]) -> Results:
     none = ["-Dsurefire.failIfNoSpecifiedTests=false", "-Dfailsafe.failIfNoSpecifiedTests=false"]
     unit = ",".join(w for w in wanted if "ITCase" not in w) or "NoTest"
     cluster = ",".join(w for w in wanted if "ITCase" in w) or "NoITCase"
-    argv = ["tools/mvn", "verify", "-fae", f"-Dtest={unit}", f"-Dit.test={cluster}", *none]
+    goal = ["tools/mvn", "verify", "-fae", "-pl", ":lance-flink-2.1", "-am"]
+    argv = [*goal, f"-Dtest={unit}", f"-Dit.test={cluster}", *none]
     for report in (paths.ROOT / "client-java").rglob("TEST-*.xml"):
         report.unlink()
     env = {"LANCE_GATEWAY_BIN": str(paths.gateway_binary())}

@@ -282,8 +282,7 @@ class CommitITCase extends FlinkAndGateway {
                     new OneInputStreamOperatorTestHarness<>(
                             new CommittableAggregator(spec, "sink"),
                             new MockEnvironmentBuilder().setJobID(job).build());
-            harness.getStreamConfig().setCheckpointingEnabled(checkpoints);
-            harness.getStreamConfig().serializeAllConfigs();
+            CheckpointsOfHarness.set(harness, checkpoints);
             if (state != null) {
                 harness.setRestoredCheckpointId(restored);
                 harness.initializeState(state);

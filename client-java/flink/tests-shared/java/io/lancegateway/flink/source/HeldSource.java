@@ -1,19 +1,15 @@
 package io.lancegateway.flink.source;
 
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionStage;
 import org.apache.flink.api.connector.source.SourceReader;
 import org.apache.flink.api.connector.source.SourceReaderContext;
 import org.apache.flink.api.connector.source.util.ratelimit.RateLimitedSourceReader;
-import org.apache.flink.api.connector.source.util.ratelimit.RateLimiter;
 import org.apache.flink.table.data.RowData;
 
 /** Each reader reads a few batches, then waits until it is let go. One at a time in a process. */
 final class HeldSource extends WrappedSource<LanceSplit, ScanState> {
 
     private static final long serialVersionUID = 1L;
-
-    private static final int BATCHES = 2;
 
     private static volatile CompletableFuture<Void> letGo;
 
@@ -29,16 +25,6 @@ final class HeldSource extends WrappedSource<LanceSplit, ScanState> {
     @Override
     public SourceReader<RowData, LanceSplit> createReader(SourceReaderContext context)
             throws Exception {
-        return new RateLimitedSourceReader<>(super.createReader(context), new Hold());
-    }
-
-    private static final class Hold implements RateLimiter {
-
-        private int batches;
-
-        @Override
-        public CompletionStage<Void> acquire() {
-            return batches++ < BATCHES ? CompletableFuture.completedFuture(null) : letGo;
-        }
+        return new RateLimitedSourceReader<>(super.createReader(context), new Hold(letGo));
     }
 }

@@ -18,6 +18,8 @@ final class SlowSource extends WrappedSource<LanceSplit, ScanState> {
         this.batches = batches;
     }
 
+    // As of Flink 2.2 a strategy knows the type of the splits, and perCheckpoint leaves it out.
+    @SuppressWarnings("unchecked")
     @Override
     public SourceReader<RowData, LanceSplit> createReader(SourceReaderContext context)
             throws Exception {

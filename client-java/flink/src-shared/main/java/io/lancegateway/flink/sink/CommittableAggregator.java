@@ -75,9 +75,7 @@ final class CommittableAggregator extends AbstractStreamOperator<CommittableMess
         super.initializeState(context);
         staged = new ArrayList<>();
         String jobId = getRuntimeContext().getJobInfo().getJobId().toHexString();
-        boolean startsOver =
-                !context.isRestored()
-                        && !getContainingTask().getConfiguration().isCheckpointingEnabled();
+        boolean startsOver = !context.isRestored() && !Checkpoints.enabled(getContainingTask());
         epoch =
                 startsOver
                         ? UUID.nameUUIDFromBytes((sinkId + jobId).getBytes(StandardCharsets.UTF_8))

@@ -13,7 +13,6 @@ import java.util.Set;
 import javax.annotation.Nullable;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.source.DynamicTableSource;
-import org.apache.flink.table.connector.source.ScanTableSource;
 import org.apache.flink.table.connector.source.SourceProvider;
 import org.apache.flink.table.connector.source.abilities.SupportsAggregatePushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsFilterPushDown;
@@ -30,7 +29,7 @@ import org.apache.flink.table.types.logical.RowType;
 
 /** A Lance table as it is when the job starts. */
 final class LanceTableSource
-        implements ScanTableSource,
+        implements PortableTableSource,
                 SupportsProjectionPushDown,
                 SupportsFilterPushDown,
                 SupportsLimitPushDown,
