@@ -47,6 +47,27 @@ def _downloaded(package: str, pattern: str, *options: str) -> Path:
     return next(folder.glob(pattern))
 
 
+def _unpack_source(archive: Path, home: Path) -> None:
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            _, deps, name = member.name.partition("/deps/")
+            if member.isfile() and deps:
+                member.name = name
+                tar.extract(member, home, filter="data")
+
+
+def _unpack_wheel(wheel: Path, folders: tuple[str, ...], home: Path) -> None:
+    with zipfile.ZipFile(wheel) as z:
+        for name in z.namelist():
+            top, _, rest = name.removeprefix("pyflink/").partition("/")
+            if top in folders and rest:
+                target = home / top / rest
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with z.open(name) as source, open(target, "wb") as file:
+                    shutil.copyfileobj(source, file)
+                target.chmod(0o755 if top == "bin" else 0o644)
+
+
 def prepare(version: str = VERSION) -> Path:
     """A Flink home: jars from apache-flink-libraries, scripts from apache-flink, the SQL gateway from Maven Central."""
     home = paths.CACHE / f"flink-{version}"
@@ -57,14 +78,12 @@ def prepare(version: str = VERSION) -> Path:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
 
-    # Some releases are named with dashes.
-    jars = _downloaded(f"apache-flink-libraries=={version}", f"apache?flink?libraries-{version}.tar.gz")
-    with tarfile.open(jars) as tar:
-        for member in tar:
-            _, deps, name = member.name.partition("/deps/")
-            if member.isfile() and deps:
-                member.name = name
-                tar.extract(member, part, filter="data")
+    # Some releases are named with dashes; as of 2.2 it is a wheel.
+    jars = _downloaded(f"apache-flink-libraries=={version}", f"apache?flink?libraries-{version}[.-]*")
+    if jars.suffix == ".whl":
+        _unpack_wheel(jars, ("bin", "lib", "opt", "plugins"), part)
+    else:
+        _unpack_source(jars, part)
     # The scripts are in every wheel of the version: one platform's serves all.
     wheel = _downloaded(
         f"apache-flink=={version}",
@@ -72,19 +91,14 @@ def prepare(version: str = VERSION) -> Path:
         *("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311"),
         "--platform=manylinux2014_x86_64",
     )
-    with zipfile.ZipFile(wheel) as z:
-        for name in z.namelist():
-            top, _, rest = name.removeprefix("pyflink/").partition("/")
-            if top in ("bin", "conf") and rest:
-                target = part / top / rest
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(z.read(name))
-                target.chmod(0o755 if top == "bin" else 0o644)
+    _unpack_wheel(wheel, ("bin", "conf"), part)
     copy = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
     artifact = f"org.apache.flink:flink-sql-gateway:{SQL_GATEWAYS.get(paths.minor(version), version)}:jar"
     subprocess.run(["mvn", "-q", "-B", copy, f"-Dartifact={artifact}", f"-DoutputDirectory={part / 'opt'}"], check=True)
     (part / "complete").touch()
     part.rename(home)
+    for archive in (jars, wheel):
+        archive.unlink()
     return home
 
 

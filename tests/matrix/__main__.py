@@ -1,6 +1,6 @@
 """`make matrix`: a real cluster of every supported Flink and Java runs the demo's job and the tests that kill it.
 
-Before that, all of the connector's own tests run on Flink 1.20.
+Before that, all of the connector's own tests run on the Flinks on which `make test` leaves some out.
 
 Ends with a table, and one line: N passed, N failed. FLINK_VERSION and FLINK_JAVA narrow it.
 """
@@ -19,7 +19,15 @@ from harness import paths
 from harness.process import clean_environment
 
 # The oldest and the newest patch release that each connector is for, and what Java they run on.
-RELEASES = {"1.20.1": ("11", "17", "21"), "1.20.5": ("11", "17", "21"), "2.1.3": ("17", "21")}
+RELEASES = {
+    "1.20.1": ("11", "17", "21"),
+    "1.20.5": ("11", "17", "21"),
+    "2.1.3": ("17", "21"),
+    "2.2.1": ("17", "21"),
+    "2.3.0": ("17", "21"),
+}
+# Where `make test` leaves out some of the connector's own tests.
+LEFT_OUT = ("1.20", "2.2", "2.3")
 # Kills and restarts, and what differs most between releases: types, and the native code of a Unix socket.
 TESTS = "killed or restart or every_type or unix_socket"
 LOGS = paths.TARGET / "matrix"
@@ -56,14 +64,16 @@ def counted(report: Path) -> tuple[int, int]:
 
 
 def shared_tests() -> tuple[int, int]:
-    """All of the connector's own tests on Flink 1.20, of which `make test` leaves some out."""
-    module = paths.ROOT / "client-java" / "flink" / "lance-flink-1.20"
-    shutil.rmtree(module / "target" / "failsafe-reports", ignore_errors=True)
-    goal = ["tools/mvn", "verify", "-pl", ":lance-flink-1.20", "-am", "-Dflink.tests.left-out=none"]
-    only_these = ["-Dtest=none", "-Dsurefire.failIfNoSpecifiedTests=false"]
+    """All of the connector's own tests with a cluster, of which `make test` leaves some out."""
+    modules = [f"lance-flink-{minor}" for minor in LEFT_OUT]
+    reports = [paths.ROOT / "client-java" / "flink" / m / "target" / "failsafe-reports" for m in modules]
+    for folder in reports:
+        shutil.rmtree(folder, ignore_errors=True)
+    only = ["-pl", ",".join(f":{m}" for m in modules), "-am", "-Dflink.tests.left-out=none"]
+    no_unit_tests = ["-Dtest=none", "-Dsurefire.failIfNoSpecifiedTests=false"]
     env = {"LANCE_GATEWAY_BIN": str(paths.gateway_binary())}
-    code, _ = run([*goal, *only_these], LOGS / "shared-tests.log", env)
-    counts = [counted(report) for report in (module / "target" / "failsafe-reports").glob("TEST-*.xml")]
+    code, _ = run(["tools/mvn", "verify", "-fae", *only, *no_unit_tests], LOGS / "shared-tests.log", env)
+    counts = [counted(report) for folder in reports for report in folder.glob("TEST-*.xml")]
     passed, failed = sum(c[0] for c in counts), sum(c[1] for c in counts)
     return passed, failed or int(code != 0 or passed == 0)
 
@@ -104,7 +114,8 @@ def main() -> int:
     shared = (0, 0)
     if not any(wanted):
         shared = shared_tests()
-        print(f"  the connector's tests on Flink 1.20: {shared[0]} passed, {shared[1]} failed", flush=True)
+        on = ", ".join(LEFT_OUT)
+        print(f"  the connector's tests on Flink {on}: {shared[0]} passed, {shared[1]} failed", flush=True)
     results = []
     for flink, java in pairs:
         result = attempt(flink, java)
