@@ -78,9 +78,9 @@ def java() -> tuple[int, Outcome]:
     for folder in old:
         shutil.rmtree(folder)
     shown = re.compile(r"Tests run:|BUILD|ERROR|Building lance")
-    code, _ = follow(
-        "java", ["tools/mvn", "verify", "-fae"], shown, env={"LANCE_GATEWAY_BIN": str(paths.gateway_binary())}
-    )
+    # Modules beside each other: their tests mostly wait, for checkpoints.
+    argv = ["tools/mvn", "verify", "-fae", "-T", "1C"]
+    code, _ = follow("java", argv, shown, env={"LANCE_GATEWAY_BIN": str(paths.gateway_binary())})
     reports = [p for f in folders for p in (paths.ROOT / "client-java").rglob(f"target/{f}/TEST-*.xml")]
     return code, junit(reports)
 
