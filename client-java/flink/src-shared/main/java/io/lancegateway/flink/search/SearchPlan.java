@@ -4,7 +4,6 @@ import io.lancegateway.client.GatewayClient;
 import io.lancegateway.client.LanceGatewayException;
 import io.lancegateway.client.arrow.ArrowField;
 import io.lancegateway.client.arrow.ArrowSchema;
-import io.lancegateway.flink.Metric;
 import io.lancegateway.flink.types.FlinkTypes;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.flink.util.TablePath;
@@ -15,6 +14,7 @@ import io.lancegateway.proto.v1.Filter;
 import io.lancegateway.proto.v1.FullTextQuery;
 import io.lancegateway.proto.v1.HybridQuery;
 import io.lancegateway.proto.v1.MatchQuery;
+import io.lancegateway.proto.v1.Metric;
 import io.lancegateway.proto.v1.PhraseQuery;
 import io.lancegateway.proto.v1.Projection;
 import io.lancegateway.proto.v1.ScanRequest;
@@ -132,7 +132,7 @@ final class SearchPlan {
                         .setPostfilter(options.flag("postfilter"))
                         .setMinNprobes(DEFAULT_NPROBES);
         if (call.metric() != null) {
-            query.setMetric(onTheWire(call.metric()));
+            query.setMetric(Metric.valueOf("METRIC_" + call.metric().name()));
         }
         options.positive("nprobes")
                 .ifPresent(probes -> query.setMinNprobes(probes).setMaxNprobes(probes));
@@ -141,19 +141,6 @@ final class SearchPlan {
         options.number("lower-bound").ifPresent(query::setLowerBound);
         options.number("upper-bound").ifPresent(query::setUpperBound);
         return query;
-    }
-
-    private static io.lancegateway.proto.v1.Metric onTheWire(Metric metric) {
-        switch (metric) {
-            case L2:
-                return io.lancegateway.proto.v1.Metric.METRIC_L2;
-            case COSINE:
-                return io.lancegateway.proto.v1.Metric.METRIC_COSINE;
-            case DOT:
-                return io.lancegateway.proto.v1.Metric.METRIC_DOT;
-            default:
-                return io.lancegateway.proto.v1.Metric.METRIC_HAMMING;
-        }
     }
 
     private FullTextQuery.Builder texts() {
