@@ -110,6 +110,7 @@ def test_every_index_over_scalars_is_built_and_finds(gateway, client, name, inde
     before = client.count(name, filter)
     job = client.index(name, column, **scalar(index_type))
     assert job.state == SUCCEEDED, job
+    assert client.indexes_of(name)[f"{column}_idx"].type == index_type
     assert client.count(name, filter) == before == found
     assert "ScalarIndexQuery" in dataset(gateway, name).scanner(filter=filter).explain_plan()
 
@@ -118,6 +119,7 @@ def test_a_full_text_index_finds_words_and_phrases(gateway, client, name):
     client.put(name, rows(0, 1000))
     text = index_pb2.FullTextIndex(with_position=True, stem=False, remove_stop_words=False)
     assert client.index(name, "text", full_text=text).state == SUCCEEDED
+    assert client.indexes_of(name)["text_idx"].type == "INVERTED"
     found = dataset(gateway, name).to_table(["text"], full_text_query="word17").column("text").to_pylist()
     assert sorted(found) == sorted(f"word17 of {i}" for i in range(17, 1000, 50))
 
@@ -140,7 +142,7 @@ def test_the_same_request_is_one_job_and_a_taken_name_is_refused_unless_it_is_re
     assert (taken.state, taken.reason) == (FAILED, "INDEX_ALREADY_EXISTS")
     assert client.indexes_of(name)["id_idx"].version == version
     assert client.index(name, "id", replace=True, **scalar("BITMAP")).state == SUCCEEDED
-    assert client.indexes_of(name)["id_idx"].type == "Bitmap"
+    assert client.indexes_of(name)["id_idx"].type == "BITMAP"
     assert client.index(name, "id", name="second", **scalar("BTREE")).state == SUCCEEDED
     assert set(client.indexes_of(name)) == {"id_idx", "second"}
 

@@ -92,6 +92,20 @@ pub(super) async fn statistics(dataset: &Dataset) -> lance::Result<Vec<IndexStat
     Ok(known)
 }
 
+/// The name that a build asks for the type with. Lance shows some types by others.
+fn type_name(of_lance: &str) -> &str {
+    match of_lance {
+        "BTree" => "BTREE",
+        "Bitmap" => "BITMAP",
+        "LabelList" => "LABEL_LIST",
+        "NGram" => "NGRAM",
+        "ZoneMap" => "ZONEMAP",
+        "BloomFilter" => "BLOOM_FILTER",
+        "Inverted" => "INVERTED",
+        other => other,
+    }
+}
+
 fn one(dataset: &Dataset, index: &dyn IndexDescription) -> IndexStatistics {
     let (mut indexed, mut unindexed) = (0, 0);
     for fragment in dataset.fragments().iter() {
@@ -103,7 +117,7 @@ fn one(dataset: &Dataset, index: &dyn IndexDescription) -> IndexStatistics {
     IndexStatistics {
         name: index.name().to_owned(),
         columns: index.field_ids().iter().map(|id| column_path(dataset, *id as i32)).collect(),
-        index_type: index.index_type().to_owned(),
+        index_type: type_name(index.index_type()).to_owned(),
         metric: metric.map(Metric::from),
         num_indexed_rows: indexed,
         num_unindexed_rows: unindexed,

@@ -46,7 +46,7 @@ class IndexITCase extends FlinkAndGateway {
                 .hasSize(2)
                 .anySatisfy(
                         row -> assertThat(row).contains("v_idx, [v], IVF_FLAT, COSINE, 300, 10"))
-                .anySatisfy(row -> assertThat(row).contains("word_idx, [word], Inverted, null"));
+                .anySatisfy(row -> assertThat(row).contains("word_idx, [word], INVERTED, null"));
         assertThat(call(env, "optimize_index('%s', 'name', 'v_idx'", table))
                 .singleElement()
                 .asString()

@@ -1,6 +1,6 @@
 package io.lancegateway.flink.index;
 
-import io.lancegateway.flink.Metric;
+import io.lancegateway.flink.util.WireMetric;
 import io.lancegateway.proto.v1.Column;
 import io.lancegateway.proto.v1.FullTextIndex;
 import io.lancegateway.proto.v1.IndexBuild;
@@ -135,7 +135,7 @@ public final class IndexOptions {
     private IndexBuild vector(IndexBuild.Builder build, VectorIndexType type) {
         VectorIndex.Builder index = VectorIndex.newBuilder().setType(type);
         if (given.containsKey("metric")) {
-            index.setMetric(metric(given.get("metric")));
+            index.setMetric(WireMetric.of(WireMetric.parse("metric", given.get("metric"))));
         }
         positive("num-partitions", index::setNumPartitions);
         positive("max-iterations", index::setMaxIterations);
@@ -167,14 +167,6 @@ public final class IndexOptions {
         text("name", build::setName);
         flag("replace", build::setReplace);
         return build.build();
-    }
-
-    private static io.lancegateway.proto.v1.Metric metric(String name) {
-        try {
-            return io.lancegateway.proto.v1.Metric.valueOf("METRIC_" + Metric.of(name).name());
-        } catch (IllegalArgumentException none) {
-            throw new ValidationException("option 'metric': " + none.getMessage(), none);
-        }
     }
 
     private void text(String name, Consumer<String> target) {

@@ -56,7 +56,7 @@ final class Queries {
                 .build();
     }
 
-    private static VectorQuery withEffort(VectorQuery.Builder query, long rows) {
+    static VectorQuery withEffort(VectorQuery.Builder query, long rows) {
         if (query.getEf() == 0) {
             long refined = rows * Math.max(1, query.getRefineFactor());
             // Too many are refused by the gateway, by the name of the bound.

@@ -1,6 +1,7 @@
 package io.lancegateway.flink.search;
 
 import io.lancegateway.flink.Metric;
+import io.lancegateway.flink.util.WireMetric;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -75,16 +76,10 @@ final class SearchCall {
                         ? SearchOptions.split(
                                 literal(call, form.textColumn(), argument(form, form.textColumn())))
                         : List.of(),
-                metric != null ? metric(metric) : named.map(SearchCall::metric).orElse(null),
+                metric == null && named.isEmpty()
+                        ? null
+                        : WireMetric.parse("metric", metric == null ? named.get() : metric),
                 options);
-    }
-
-    private static Metric metric(String name) {
-        try {
-            return Metric.of(name);
-        } catch (IllegalArgumentException unknown) {
-            throw new ValidationException(unknown.getMessage(), unknown);
-        }
     }
 
     private static String argument(Form form, int position) {

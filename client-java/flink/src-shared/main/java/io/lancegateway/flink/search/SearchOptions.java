@@ -55,6 +55,15 @@ final class SearchOptions {
         return new SearchOptions(given);
     }
 
+    /**
+     * @param given by name; those that are not known are refused
+     */
+    static SearchOptions of(Set<String> known, Map<String, String> given) {
+        Map<String, String> options = new HashMap<>();
+        given.forEach((name, value) -> options.put(known(name, known), value));
+        return new SearchOptions(options);
+    }
+
     static SearchOptions of(Form form, Map<String, String> given) {
         List<String> pairs = new ArrayList<>();
         given.forEach((name, value) -> pairs.addAll(List.of(name, value)));

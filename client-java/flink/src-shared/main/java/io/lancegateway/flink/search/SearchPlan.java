@@ -4,9 +4,11 @@ import io.lancegateway.client.GatewayClient;
 import io.lancegateway.client.LanceGatewayException;
 import io.lancegateway.client.arrow.ArrowField;
 import io.lancegateway.client.arrow.ArrowSchema;
+import io.lancegateway.flink.Metric;
 import io.lancegateway.flink.types.FlinkTypes;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.flink.util.TablePath;
+import io.lancegateway.flink.util.WireMetric;
 import io.lancegateway.proto.v1.BooleanQuery;
 import io.lancegateway.proto.v1.Column;
 import io.lancegateway.proto.v1.DescribeTableRequest;
@@ -14,7 +16,6 @@ import io.lancegateway.proto.v1.Filter;
 import io.lancegateway.proto.v1.FullTextQuery;
 import io.lancegateway.proto.v1.HybridQuery;
 import io.lancegateway.proto.v1.MatchQuery;
-import io.lancegateway.proto.v1.Metric;
 import io.lancegateway.proto.v1.PhraseQuery;
 import io.lancegateway.proto.v1.Projection;
 import io.lancegateway.proto.v1.ScanRequest;
@@ -25,6 +26,7 @@ import io.lancegateway.proto.v1.VersionSelector;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.types.logical.DoubleType;
 import org.apache.flink.table.types.logical.RowType;
@@ -66,7 +68,7 @@ final class SearchPlan {
         return new SearchSpec(address, request.build(), rowType(call.form(), fields));
     }
 
-    private static VersionSelector version(SearchOptions options) {
+    static VersionSelector version(SearchOptions options) {
         VersionSelector.Builder version = VersionSelector.newBuilder();
         options.text("version")
                 .ifPresent(
@@ -125,14 +127,20 @@ final class SearchPlan {
     }
 
     private VectorQuery.Builder vectors() {
+        return vectors(columns.vectors(call.vectorColumn()), call.metric(), options);
+    }
+
+    /** What options say of a search for vectors. */
+    static VectorQuery.Builder vectors(
+            Column column, @Nullable Metric metric, SearchOptions options) {
         VectorQuery.Builder query =
                 VectorQuery.newBuilder()
-                        .setColumn(columns.vectors(call.vectorColumn()))
+                        .setColumn(column)
                         .setExact(options.flag("exact"))
                         .setPostfilter(options.flag("postfilter"))
                         .setMinNprobes(DEFAULT_NPROBES);
-        if (call.metric() != null) {
-            query.setMetric(Metric.valueOf("METRIC_" + call.metric().name()));
+        if (metric != null) {
+            query.setMetric(WireMetric.of(metric));
         }
         options.positive("nprobes")
                 .ifPresent(probes -> query.setMinNprobes(probes).setMaxNprobes(probes));

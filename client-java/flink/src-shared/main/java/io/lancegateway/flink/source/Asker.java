@@ -22,9 +22,10 @@ import org.apache.flink.table.runtime.typeutils.RowDataSerializer;
 import org.apache.flink.table.types.logical.RowType;
 
 /** Asks the gateway for the rows of keys or queries, over one stream, in one task. */
-final class Asker implements AutoCloseable {
+public final class Asker implements AutoCloseable {
 
-    private final ScanSpec rows;
+    private final RowType rowType;
+    private final List<List<String>> paths;
     private final RowType queryType;
     private final GatewayClient client;
     private final Exchange exchange;
@@ -41,24 +42,27 @@ final class Asker implements AutoCloseable {
 
     /**
      * @param queryType the rows that are asked with, as the columns of {@code queries}
-     * @param rows what is read from the answers
+     * @param rowType the rows that come out
+     * @param paths for each of their fields the column of the answer; an empty path gives nulls
      * @param keeps whether rows are kept for long
      */
-    Asker(
+    public Asker(
             GatewayAddress address,
             ExchangeCommand command,
             ArrowSchema queries,
             RowType queryType,
-            ScanSpec rows,
+            RowType rowType,
+            List<List<String>> paths,
             boolean keeps) {
-        this.rows = rows;
+        this.rowType = rowType;
+        this.paths = paths;
         this.queryType = queryType;
-        this.copies = keeps ? new RowDataSerializer(rows.rowType()) : null;
+        this.copies = keeps ? new RowDataSerializer(rowType) : null;
         this.client = address.connect();
         this.exchange = client.exchange(command, queries);
     }
 
-    CompletableFuture<Collection<RowData>> ask(RowData query) {
+    public CompletableFuture<Collection<RowData>> ask(RowData query) {
         try {
             return exchange.ask(batch -> append(query, batch)).thenApply(this::toRows);
         } catch (InterruptedException interrupted) {
@@ -67,7 +71,7 @@ final class Asker implements AutoCloseable {
         }
     }
 
-    Collection<RowData> find(RowData query) throws IOException {
+    public Collection<RowData> find(RowData query) throws IOException {
         try {
             return toRows(exchange.find(batch -> append(query, batch)));
         } catch (InterruptedException interrupted) {
@@ -104,7 +108,7 @@ final class Asker implements AutoCloseable {
 
     private RowReader reader(ArrowSchema found) {
         if (found != schema) {
-            reader = rows.reader(found);
+            reader = RowReader.of(found, rowType, paths);
             schema = found;
         }
         return reader;

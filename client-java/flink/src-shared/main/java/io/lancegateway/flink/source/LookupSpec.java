@@ -66,7 +66,8 @@ public final class LookupSpec implements Serializable {
                     ExchangeCommand.newBuilder()
                             .setLookup(LookupRequest.parseFrom(request))
                             .build();
-            return new Asker(address, command, keys, keyType, rows, keepsRows);
+            return new Asker(
+                    address, command, keys, keyType, rows.rowType(), rows.paths(), keepsRows);
         } catch (InvalidProtocolBufferException corrupt) {
             throw new IllegalStateException(
                     "the lookup in the job graph is no LookupRequest", corrupt);

@@ -71,6 +71,10 @@ public final class ScanSpec implements Serializable {
         return rowType;
     }
 
+    List<List<String>> paths() {
+        return paths;
+    }
+
     boolean counting() {
         return counting;
     }

@@ -18,7 +18,6 @@ import static io.lancegateway.flink.table.LanceOptions.WRITE_MEMORY_CAP_BYTES;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_MODE;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_VECTOR_DIMENSIONS;
 
-import io.lancegateway.flink.Metric;
 import io.lancegateway.flink.WriteMode;
 import io.lancegateway.flink.index.IndexOptions;
 import io.lancegateway.flink.sink.NewTable;
@@ -27,6 +26,7 @@ import io.lancegateway.flink.source.ReadVersion;
 import io.lancegateway.flink.types.ArrowTypes;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.flink.util.TablePath;
+import io.lancegateway.flink.util.WireMetric;
 import io.lancegateway.proto.v1.BatchSize;
 import io.lancegateway.proto.v1.Filter;
 import io.lancegateway.proto.v1.IndexBuild;
@@ -158,7 +158,8 @@ public final class LanceDynamicTableFactory
                 rowType,
                 columns.orElse(null),
                 options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null),
-                lookupCache(options));
+                lookupCache(options),
+                VectorOptions.of(options));
     }
 
     /** A cache of lookup joins with a bound, or null. */
@@ -234,15 +235,9 @@ public final class LanceDynamicTableFactory
                 options.getOptional(LanceOptions.VECTOR_COLUMN)
                         .map(column -> METRIC_PROPERTY + "." + column)
                         .orElse(METRIC_PROPERTY);
-        return Map.of(property, metric(metric.get()));
-    }
-
-    private static String metric(String name) {
-        try {
-            return Metric.of(name).name().toLowerCase(Locale.ROOT);
-        } catch (IllegalArgumentException none) {
-            throw new ValidationException("'vector.metric': " + none.getMessage(), none);
-        }
+        return Map.of(
+                property,
+                WireMetric.parse("vector.metric", metric.get()).name().toLowerCase(Locale.ROOT));
     }
 
     /** The index that the options declare, or null. */
@@ -274,19 +269,11 @@ public final class LanceDynamicTableFactory
                             "'index.column' = '%s' is no column of the table: %s",
                             name, rowType.getFieldNames()));
         }
-        options.getOptional(LanceOptions.VECTOR_METRIC)
-                .filter(
-                        metric ->
-                                isOf(options, name)
-                                        && options.get(LanceOptions.INDEX_TYPE).startsWith("IVF"))
+        Optional.ofNullable(VectorOptions.of(options).of(name).get("metric"))
+                .filter(metric -> options.get(LanceOptions.INDEX_TYPE).startsWith("IVF"))
                 .ifPresent(metric -> given.put("metric", metric));
         given.put("name", name + "_idx");
         return IndexOptions.build(path, options.get(LanceOptions.INDEX_TYPE), given);
-    }
-
-    /** Whether what is said of vectors is about this column. */
-    private static boolean isOf(ReadableConfig options, String column) {
-        return options.getOptional(LanceOptions.VECTOR_COLUMN).map(column::equals).orElse(true);
     }
 
     /** The gateway, and how it reaches the store of the table if the table says so. */

@@ -183,15 +183,44 @@ public final class LanceOptions {
                     INDEX_EF_CONSTRUCTION);
 
     public static final ConfigOption<String> VECTOR_COLUMN =
-            ConfigOptions.key("vector.column").stringType().noDefaultValue();
+            ConfigOptions.key("vector.column")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "The column that the other 'vector' options are about. Default: each.");
     public static final ConfigOption<String> VECTOR_METRIC =
-            ConfigOptions.key("vector.metric").stringType().defaultValue("L2");
+            ConfigOptions.key("vector.metric")
+                    .stringType()
+                    .defaultValue("L2")
+                    .withDescription(
+                            "How vectors are compared: L2, Cosine or Dot. A new table declares it."
+                                    + " Default of a search: what the table declares, or its index"
+                                    + " has.");
     public static final ConfigOption<Integer> VECTOR_NPROBES =
-            ConfigOptions.key("vector.nprobes").intType().defaultValue(20);
+            ConfigOptions.key("vector.nprobes")
+                    .intType()
+                    .defaultValue(20)
+                    .withDescription(
+                            "Partitions that a search asks; if not set, more while rows are"
+                                    + " missing.");
     public static final ConfigOption<Integer> VECTOR_EF =
-            ConfigOptions.key("vector.ef").intType().defaultValue(100);
+            ConfigOptions.key("vector.ef")
+                    .intType()
+                    .defaultValue(100)
+                    .withDescription(
+                            "Candidates of a search in HNSW; if not set, more where more rows are"
+                                    + " wanted.");
     public static final ConfigOption<Integer> VECTOR_REFINE_FACTOR =
-            ConfigOptions.key("vector.refine-factor").intType().noDefaultValue();
+            ConfigOptions.key("vector.refine-factor")
+                    .intType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "Reads so many times the rows that are wanted, and ranks them by their"
+                                    + " own vectors.");
+
+    /** What a search takes from its table. */
+    static final List<ConfigOption<?>> VECTOR =
+            List.of(VECTOR_METRIC, VECTOR_NPROBES, VECTOR_EF, VECTOR_REFINE_FACTOR);
 
     public static final ConfigOption<String> S3_ACCESS_KEY =
             ConfigOptions.key("s3-access-key")

@@ -1,5 +1,6 @@
 package io.lancegateway.flink.table;
 
+import io.lancegateway.flink.search.TableSearch;
 import io.lancegateway.flink.source.LookupSpec;
 import io.lancegateway.flink.source.ScanSource;
 import io.lancegateway.flink.source.ScanSpec;
@@ -9,6 +10,7 @@ import io.lancegateway.proto.v1.Filter;
 import io.lancegateway.proto.v1.ScanRequest;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import javax.annotation.Nullable;
@@ -27,6 +29,7 @@ import org.apache.flink.table.expressions.ResolvedExpression;
 import org.apache.flink.table.functions.BuiltInFunctionDefinitions;
 import org.apache.flink.table.functions.FunctionDefinition;
 import org.apache.flink.table.types.DataType;
+import org.apache.flink.table.types.logical.ArrayType;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.LogicalTypeRoot;
 import org.apache.flink.table.types.logical.RowType;
@@ -56,6 +59,9 @@ final class LanceTableSource
     /** Of lookup joins. */
     @Nullable private final LookupCache cache;
 
+    /** What the table says of searches. */
+    private final VectorOptions searches;
+
     private RowType produced;
     private List<List<String>> paths;
     @Nullable private Expression filter;
@@ -68,13 +74,15 @@ final class LanceTableSource
             RowType declared,
             @Nullable Set<String> readColumns,
             @Nullable Integer parallelism,
-            @Nullable LookupCache cache) {
+            @Nullable LookupCache cache,
+            VectorOptions searches) {
         this.address = address;
         this.options = options;
         this.declared = declared;
         this.readColumns = readColumns;
         this.parallelism = parallelism;
         this.cache = cache;
+        this.searches = searches;
         this.produced = declared;
         this.paths = new ArrayList<>();
         for (String name : declared.getFieldNames()) {
@@ -89,7 +97,8 @@ final class LanceTableSource
                 other.declared,
                 other.readColumns,
                 other.parallelism,
-                other.cache);
+                other.cache,
+                other.searches);
         this.produced = other.produced;
         this.paths = other.paths;
         this.filter = other.filter;
@@ -156,6 +165,32 @@ final class LanceTableSource
         ScanSpec rows = ScanSpec.rows(request.build(), produced, paths);
         return LookupProvider.of(
                 new LookupSpec(address, rows, keys, new RowType(fields), cache != null), cache);
+    }
+
+    /** Of VECTOR_SEARCH, where Flink has it: see {@link PortableTableSource}. */
+    public TableSearch vectorSearch(int[] column, Map<String, String> config) {
+        if (options.hasLimit()) {
+            throw new ValidationException(
+                    "'read.limit' has no meaning in a search: it has a k of its own");
+        }
+        List<String> path = paths.get(column[0]);
+        String name = produced.getFieldNames().get(column[0]);
+        if (path.isEmpty()) {
+            throw new ValidationException(
+                    String.format(
+                            "VECTOR_SEARCH is about column '%s', which 'read.columns' leaves out",
+                            name));
+        }
+        ScanRequest scan = ScanSpec.rows(options, produced, paths).request();
+        return TableSearch.of(
+                address,
+                scan,
+                produced,
+                paths,
+                path,
+                (ArrayType) produced.getTypeAt(column[0]),
+                searches.of(name),
+                config);
     }
 
     @Override
@@ -273,6 +308,7 @@ final class LanceTableSource
                 && Objects.equals(readColumns, that.readColumns)
                 && Objects.equals(parallelism, that.parallelism)
                 && Objects.equals(cache, that.cache)
+                && searches.equals(that.searches)
                 && produced.equals(that.produced)
                 && paths.equals(that.paths)
                 && Objects.equals(filter, that.filter)
