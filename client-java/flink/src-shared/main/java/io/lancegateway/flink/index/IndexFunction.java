@@ -1,6 +1,7 @@
 package io.lancegateway.flink.index;
 
 import io.lancegateway.flink.util.GatewayAddress;
+import io.lancegateway.flink.util.PortableFunction;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
@@ -11,7 +12,6 @@ import java.util.UUID;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.functions.FunctionContext;
-import org.apache.flink.table.functions.TableFunction;
 import org.apache.flink.types.Row;
 
 /**
@@ -19,7 +19,7 @@ import org.apache.flink.types.Row;
  *
  * <p>A task that runs again repeats its requests by the same ids, so that nothing is done twice.
  */
-public abstract class IndexFunction extends TableFunction<Row> {
+public abstract class IndexFunction extends PortableFunction<Row> {
 
     private static final long serialVersionUID = 1L;
 
@@ -30,12 +30,6 @@ public abstract class IndexFunction extends TableFunction<Row> {
     @Override
     public void open(FunctionContext context) {
         jobId = context.getMetricGroup().getAllVariables().get("<job_id>");
-    }
-
-    /** What it does is done once for each call, and not while a statement is planned. */
-    @Override
-    public boolean isDeterministic() {
-        return false;
     }
 
     /** Names and values to a map; {@code gateway.uri} may be among them everywhere. */

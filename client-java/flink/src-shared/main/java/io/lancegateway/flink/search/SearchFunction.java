@@ -2,6 +2,7 @@ package io.lancegateway.flink.search;
 
 import io.lancegateway.flink.types.TypeMismatchException;
 import io.lancegateway.flink.util.GatewayAddress;
+import io.lancegateway.flink.util.PortableFunction;
 import java.util.Optional;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
@@ -23,7 +24,7 @@ import org.apache.flink.table.types.utils.TypeConversions;
  * all but the query and {@code k}, are literals: the gateway is asked for the columns of the table
  * while the statement is planned.
  */
-public abstract class SearchFunction extends PortableFunction implements SpecializedFunction {
+public abstract class SearchFunction extends PortableFunction<RowData> implements SpecializedFunction {
 
     private static final long serialVersionUID = 1L;
 
