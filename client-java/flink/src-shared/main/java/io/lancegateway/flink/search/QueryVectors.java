@@ -79,7 +79,7 @@ final class QueryVectors {
         boolean isDouble = type.getElementType().is(LogicalTypeRoot.DOUBLE);
         int count = array.size();
         int values = count * (isDouble ? Double.BYTES : Float.BYTES);
-        int whole = BinaryArrayData.calculateHeaderSizeInBytes(count) + (values + 7) / 8 * 8;
+        int whole = BinaryArrayData.calculateHeaderInBytes(count) + (values + 7) / 8 * 8;
         boolean fits = ((BinaryArrayData) array).getSizeInBytes() == whole;
         boolean plausible = count == 0;
         boolean zero = true;
