@@ -12,10 +12,12 @@ from .vectors import Prepared, prepared
 
 RECALL = 0.95
 IN_FLIGHT = (1, 2, 4, 8)
-# The curve: of both, as many as there are cores of the machine that the goals are for.
+# The curve: as many as there are cores of the machine that the goals are for.
 CURVE_IN_FLIGHT = 2
-NPROBES = (2, 4, 8, 16, 32, 64)
-REFINE_FACTORS = (0, 3, 10)
+NPROBES = (2, 4, 8, 16, 32)
+REFINE_FACTORS = (0, 2, 5, 10)
+# Queries of one point.
+CURVE_QUERIES = 250
 # Queries that are compared with every vector.
 FEW = 50
 
@@ -29,7 +31,9 @@ def along_the_curve(gateway: Gateway, of: Prepared) -> dict:
     table = of.vectors.table
     lists = {"--nprobes": NPROBES, "--refine-factors": REFINE_FACTORS}
     more = [arg for name, values in lists.items() for arg in (name, ",".join(map(str, values)))]
-    measured = measure(gateway, "curve", table, of.queries, "--in-flight", CURVE_IN_FLIGHT, *more, runs=2)
+    measured = measure(
+        gateway, "curve", table, of.queries, "--first", CURVE_QUERIES, "--in-flight", CURVE_IN_FLIGHT, *more, runs=2
+    )
     of.curve.write_text(json.dumps(measured, indent=1))
     return measured
 
@@ -121,7 +125,7 @@ def index() -> list[report.Line]:
         folder = WORK / "index"
         vectors.linked(of.path, folder / of.path.name)
         with serving_folder(folder) as gateway:
-            m = measure(gateway, "index", *building(of), runs=3)
+            m = measure(gateway, "index", *building(of), runs=2)
         lines.append(report.longer("", f"build of IVF_PQ, {name}", m["gateway"], m["in_process"], 1.05))
     return lines
 
@@ -131,7 +135,7 @@ def busy() -> list[report.Line]:
     folder = WORK / "index"
     vectors.linked(of.path, folder / of.path.name)
     with serving_folder(folder) as gateway:
-        m = measure(gateway, "busy", *building(of), runs=3)
+        m = measure(gateway, "busy", *building(of), runs=2)
     lines = []
     for percent in (50, 99):
         beside, alone = (quantiles(m[side], n=100)[percent - 1] for side in ("beside", "alone"))

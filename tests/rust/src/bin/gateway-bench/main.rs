@@ -13,7 +13,6 @@ mod qps;
 mod scan;
 mod sides;
 
-use std::error::Error;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -29,7 +28,8 @@ use sides::{Effort, Searched};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, Parser)]
 struct Args {

@@ -16,7 +16,7 @@ use lance::session::Session;
 use lance_gateway_client::{Client, VectorQuery};
 use tokio::task::JoinSet;
 
-use crate::{Args, Result, connect, path_of};
+use crate::{Args, Error, Result, connect, path_of};
 
 pub const COLUMN: &str = "vector";
 pub const K: usize = 10;
@@ -131,7 +131,7 @@ impl Side {
                 loop {
                     let query = next.fetch_add(1, Ordering::Relaxed);
                     if query >= queries.len() {
-                        return Ok::<_, Box<dyn std::error::Error + Send + Sync>>(hits);
+                        return Ok::<_, Error>(hits);
                     }
                     hits += queries.hits(query, &side.search(&queries, query, effort).await?);
                 }
