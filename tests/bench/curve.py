@@ -1,6 +1,7 @@
 """The curve of recall and speed as a picture."""
 
 from pathlib import Path
+from statistics import median
 
 SIDES = {"in_process": "Lance in process", "gateway": "through the gateway"}
 
@@ -19,7 +20,7 @@ def draw(name: str, measured: dict, to: Path) -> None:
         points = [point for point in measured["points"] if (point["refine_factor"] or 0) == factor]
         for side, label in SIDES.items():
             recalls = [point["recall"][side] for point in points]
-            rates = [measured["queries"] / sorted(point["seconds"][side])[0] for point in points]
+            rates = [measured["queries"] / median(point["seconds"][side]) for point in points]
             style = {"color": f"C{number}", "marker": "o", "linestyle": "--" if side == "in_process" else "-"}
             axes.plot(recalls, rates, label=f"{label}, refine factor {factor or 'none'}", **style)
     axes.set(
