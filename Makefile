@@ -66,7 +66,8 @@ fmt: setup ## formats Rust, Java and Python
 	@$(VENV)/bin/ruff format tests tools
 	@$(VENV)/bin/ruff check --fix tests tools
 
-bench: build ## all benchmarks; BENCH=scan|put|commit|writers|flink|... runs one
+bench: build ## all benchmarks; BENCH=scan|put|commit|knn|qps|flink|... runs one
+	@$(VENV)/bin/pip install -q -r tests/bench/requirements.txt
 	@$(PYTHON) -m bench $(BENCH)
 
 baseline: setup ## records the wire as released; only with a release

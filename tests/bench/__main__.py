@@ -2,7 +2,7 @@
 
 import sys
 
-from . import flink_rows, report, rows, upkeep, writers
+from . import flink_rows, report, rows, search, upkeep, writers
 
 BENCHMARKS = {
     "start": rows.start,
@@ -11,6 +11,11 @@ BENCHMARKS = {
     "put": rows.put,
     "commit": writers.commit,
     "writers": writers.memory,
+    "knn": search.knn,
+    "bulk": search.bulk,
+    "qps": search.qps,
+    "index": search.index,
+    "busy": search.busy,
     "flink": flink_rows.run,
     "upkeep": upkeep.run,
 }

@@ -98,7 +98,9 @@ def compare(name: str, parallelism: int, gateway: Gateway, ours: Side, other: Si
                 rates[what].append(rate)
     goals = {"scan": 0.5, "insert": 0.4} if name == "synthetic" else {}
     return [
-        line(metric, f"Flink {what} {name}, p{parallelism}", rates[what], rates["floor"], goals.get(what))
+        report.rate(
+            metric, f"Flink {what} {name}, p{parallelism}", rates[what], rates["floor"], goals.get(what), "rows/s"
+        )
         for metric, what in (("M3", "scan"), ("M4", "insert"), ("M3", "other scan"), ("M4", "other insert"))
         if rates[what]
     ]
@@ -107,13 +109,6 @@ def compare(name: str, parallelism: int, gateway: Gateway, ours: Side, other: Si
 def drop(gateway: Gateway, name: str) -> None:
     lgw = [str(paths.lgw_binary()), "--uri", gateway.uri, "drop", name, "--yes", "--quiet"]
     subprocess.run(lgw, check=True, stdout=subprocess.DEVNULL)
-
-
-def line(metric: str, what: str, ours: list[float], floor: list[float], goal: float | None) -> report.Line:
-    """Ratio of rows per second."""
-    o, f = report.median(ours), report.median(floor)
-    text = f">= {goal}" if goal else ""
-    return report.Line(metric, what, o, f, o / f, text, "rows/s", {"ours": ours, "reference": floor})
 
 
 def run() -> list[report.Line]:

@@ -49,6 +49,13 @@ def more(metric: str, what: str, ours: list[float], reference: list[float], goal
     return Line(metric, what, o, r, o / r, f"<= +{goal:g} s", "s", {"ours": ours, "reference": reference})
 
 
+def rate(metric: str, what: str, ours: list[float], reference: list[float], goal: float | None, unit: str) -> Line:
+    """Ratio of what is done in a second."""
+    o, r = median(ours), median(reference)
+    text = f">= {goal}" if goal else ""
+    return Line(metric, what, o, r, o / r, text, unit, {"ours": ours, "reference": reference})
+
+
 def plain(metric: str, what: str, values: list[float], goal: str, unit: str) -> Line:
     return Line(metric, what, median(values), None, None, goal, unit, {"ours": values})
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import lance
@@ -36,16 +36,20 @@ def warehouse(*tables: str) -> Path:
     return folder
 
 
+def serving(*tables: str) -> AbstractContextManager[Gateway]:
+    return serving_folder(warehouse(*tables))
+
+
 @contextmanager
-def serving(*tables: str) -> Iterator[Gateway]:
+def serving_folder(warehouse: Path) -> Iterator[Gateway]:
     socket = WORK / "gateway.sock"
     WORK.mkdir(parents=True, exist_ok=True)
-    with Gateway(WORK / "gateway", warehouse=warehouse(*tables), listen=("127.0.0.1:0", f"unix:{socket}")) as gateway:
+    with Gateway(WORK / "gateway", warehouse=warehouse, listen=("127.0.0.1:0", f"unix:{socket}")) as gateway:
         gateway.socket_uri = f"grpc+unix://{socket}"
         yield gateway
 
 
-def measure(gateway: Gateway, *args: str, runs: int = RUNS) -> dict:
+def measure(gateway: Gateway, *args: object, runs: int = RUNS) -> dict:
     argv = [paths.built("gateway-bench"), "--uri", gateway.uri, "--warehouse", gateway.warehouse, "--runs", str(runs)]
     out = subprocess.run([str(a) for a in (*argv, *args)], check=True, stdout=subprocess.PIPE, text=True).stdout
     return json.loads(out)

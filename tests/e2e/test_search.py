@@ -548,6 +548,9 @@ def test_each_query_of_a_stream_answers_as_it_would_alone(client, table, name):
     dataset.create_index("v", "IVF_FLAT", metric="l2", num_partitions=8)
     same(together(), alone())
     same(together(min_nprobes=2, max_nprobes=2), alone(min_nprobes=2, max_nprobes=2))
+    dataset.create_index("v", "IVF_PQ", metric="l2", num_partitions=8, num_sub_vectors=2, replace=True)
+    refined = {"min_nprobes": 2, "max_nprobes": 2, "refine_factor": 4}
+    assert together(**refined) == alone(**refined)
     lance.write_dataset(rows.slice(0, 50), dataset.uri, mode="append")
     same(together(min_nprobes=2, max_nprobes=2), alone(min_nprobes=2, max_nprobes=2))
 

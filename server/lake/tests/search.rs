@@ -45,8 +45,11 @@ impl Table {
 
     /// One partition and nothing compressed: the answers are exact.
     async fn index(&self, metric: VectorMetricType) {
+        self.index_as(VectorIndexParams::ivf_flat(1, metric.into())).await;
+    }
+
+    async fn index_as(&self, params: VectorIndexParams) {
         let mut dataset = Dataset::open(&self.uri).await.unwrap();
-        let params = VectorIndexParams::ivf_flat(1, metric.into());
         dataset.create_index(&["v"], IndexType::Vector, None, &params, true).await.unwrap();
     }
 
@@ -230,6 +233,35 @@ async fn queries_that_share_a_scan_answer_as_each_alone() {
     let found = searcher.search_each(&fixed, &[one(&[7.0, 0.0]), one(&[9.0, 0.0])]).await.unwrap();
     let found: Vec<_> = found.into_iter().map(|found| ids(&found.unwrap())).collect();
     assert_eq!(found, [[6, 8, 5], [8, 10, 7]]);
+}
+
+#[tokio::test]
+async fn queries_that_share_a_scan_are_refined_as_each_alone() {
+    let table = Table::new().await;
+    table.append(line(0, 500)).await;
+    table.index_as(VectorIndexParams::ivf_pq(2, 4, 2, VectorMetricType::L2.into(), 10)).await;
+    let searcher = table.lake.searcher(&table.spec(Some("id <> 3"))).await.unwrap();
+    let refined = VectorQuery {
+        k: Some(3),
+        offset: 1,
+        min_nprobes: Some(2),
+        max_nprobes: Some(2),
+        refine_factor: Some(20),
+        ..query(&[])
+    };
+    assert!(searcher.shares(&refined).await);
+    let bounded = VectorQuery { upper_bound: Some(9.0), ..refined.clone() };
+    assert!(!searcher.shares(&bounded).await, "Lance bounds the candidates, too");
+    let vectors = [one(&[3.0, 0.0]), one(&[1.0]), one(&[400.0, 1.0]), one(&[3.0, 0.0])];
+    let found = searcher.search_each(&refined, &vectors).await.unwrap();
+    for (vector, together) in vectors.into_iter().zip(found) {
+        let alone = searcher.search(&Search::Vector(VectorQuery { vector, ..refined.clone() })).await;
+        match (together, alone) {
+            (Ok(together), Ok(alone)) => assert_eq!((together.rows, together.info), (alone.rows, alone.info)),
+            (Err(together), Err(alone)) => assert_eq!(together.message(), alone.message()),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 fn texts() -> RecordBatch {

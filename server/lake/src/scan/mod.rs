@@ -37,7 +37,7 @@ use crate::types::{Filter, SplitSpec, TableId, VersionSelector};
 use stream::Input;
 
 pub(crate) use projection::Projected;
-pub(crate) use ranges::Piece;
+pub(crate) use ranges::{Live, Piece};
 pub(crate) use stream::Bounds;
 pub use stream::ScanStream;
 pub(crate) use widths::RowWidths;

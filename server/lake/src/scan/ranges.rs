@@ -30,6 +30,32 @@ impl Piece {
     }
 }
 
+/// How many live rows a fragment has. A search counts them with every query, so they are not [`Piece`]s, which copy fragments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Live {
+    pub(crate) fragment_id: u64,
+    pub(crate) num_rows: u64,
+}
+
+impl Live {
+    /// Them as what a ticket names.
+    pub(crate) fn range(&self) -> FragmentRange {
+        FragmentRange { fragment_id: self.fragment_id, first_row: 0, num_rows: None }
+    }
+}
+
+/// The fragments of a version that have live rows.
+pub(crate) async fn live(dataset: &Arc<Dataset>) -> Result<Vec<Live>> {
+    let mut live = Vec::with_capacity(dataset.fragments().len());
+    for fragment in dataset.fragments().iter() {
+        let num_rows = live_rows(dataset, fragment).await?;
+        if num_rows > 0 {
+            live.push(Live { fragment_id: fragment.id, num_rows });
+        }
+    }
+    Ok(live)
+}
+
 /// All live rows of a version, fragment by fragment.
 pub(crate) async fn all(dataset: &Arc<Dataset>) -> Result<Vec<Piece>> {
     let mut pieces = Vec::with_capacity(dataset.fragments().len());

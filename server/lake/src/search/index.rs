@@ -12,7 +12,7 @@ use super::types::{IndexUse, Metric};
 use crate::error::Result;
 use crate::index::{covers, is_of_others, vector_details};
 use crate::lance_error::{Missing, from_lance};
-use crate::scan::Piece;
+use crate::scan::Live;
 
 const DOING: &str = "cannot read the indexes of the table";
 
@@ -30,13 +30,13 @@ impl VectorIndex {
         self.segments.iter().map(|segment| segment.uuid).collect()
     }
 
-    pub(super) fn used(&self, pieces: &[Piece]) -> IndexUse {
-        used([(self.name.as_str(), self.segments.as_slice())], pieces)
+    pub(super) fn used(&self, live: &[Live]) -> IndexUse {
+        used([(self.name.as_str(), self.segments.as_slice())], live)
     }
 }
 
 /// The indexes of the column that cover rows of this version.
-pub(super) async fn of_vectors(dataset: &Dataset, column: &VectorColumn, pieces: &[Piece]) -> Result<Vec<VectorIndex>> {
+pub(super) async fn of_vectors(dataset: &Dataset, column: &VectorColumn, live: &[Live]) -> Result<Vec<VectorIndex>> {
     let all = dataset.load_indices().await.map_err(|e| from_lance(e, DOING, Missing::Version))?;
     let mut found: Vec<VectorIndex> = Vec::new();
     for segment in all.iter().filter(|segment| segment.fields.first() == Some(&column.id)) {
@@ -66,12 +66,12 @@ pub(super) async fn of_vectors(dataset: &Dataset, column: &VectorColumn, pieces:
             segments: vec![segment.clone()],
         });
     }
-    found.retain(|index| pieces.iter().any(|piece| covers(&index.segments, piece.fragment.id)));
+    found.retain(|index| live.iter().any(|live| covers(&index.segments, live.fragment_id)));
     Ok(found)
 }
 
 /// The full-text indexes of these columns, by their ids. A row counts as unindexed if one of the columns has no index for it.
-pub(super) async fn of_texts(dataset: &Dataset, columns: &[i32], pieces: &[Piece]) -> Result<IndexUse> {
+pub(super) async fn of_texts(dataset: &Dataset, columns: &[i32], live: &[Live]) -> Result<IndexUse> {
     let all = dataset.load_indices().await.map_err(|e| from_lance(e, DOING, Missing::Version))?;
     let is_text = |segment: &&IndexMetadata| {
         segment.index_details.as_ref().is_some_and(|details| details.type_url.ends_with("InvertedIndexDetails"))
@@ -82,16 +82,14 @@ pub(super) async fn of_texts(dataset: &Dataset, columns: &[i32], pieces: &[Piece
         let segments: Vec<IndexMetadata> = all.iter().filter(of_column).filter(is_text).cloned().collect();
         indexes.push((segments.first().map_or("", |segment| segment.name.as_str()).to_owned(), segments));
     }
-    Ok(used(indexes.iter().map(|(name, segments)| (name.as_str(), segments.as_slice())), pieces))
+    Ok(used(indexes.iter().map(|(name, segments)| (name.as_str(), segments.as_slice())), live))
 }
 
-fn used<'a>(indexes: impl IntoIterator<Item = (&'a str, &'a [IndexMetadata])> + Clone, pieces: &[Piece]) -> IndexUse {
-    let covered = |piece: &&Piece| indexes.clone().into_iter().all(|(_, segments)| covers(segments, piece.fragment.id));
-    let num_rows: u64 = pieces.iter().map(Piece::num_rows).sum();
-    let num_covered: u64 = pieces.iter().filter(covered).map(Piece::num_rows).sum();
-    let names = indexes
-        .clone()
-        .into_iter()
-        .filter(|(_, segments)| pieces.iter().any(|piece| covers(segments, piece.fragment.id)));
+fn used<'a>(indexes: impl IntoIterator<Item = (&'a str, &'a [IndexMetadata])> + Clone, live: &[Live]) -> IndexUse {
+    let covered = |live: &&Live| indexes.clone().into_iter().all(|(_, segments)| covers(segments, live.fragment_id));
+    let num_rows: u64 = live.iter().map(|live| live.num_rows).sum();
+    let num_covered: u64 = live.iter().filter(covered).map(|live| live.num_rows).sum();
+    let names =
+        indexes.clone().into_iter().filter(|(_, segments)| live.iter().any(|live| covers(segments, live.fragment_id)));
     IndexUse { indexes: names.map(|(name, _)| name.to_owned()).collect(), num_unindexed_rows: num_rows - num_covered }
 }

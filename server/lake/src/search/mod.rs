@@ -29,7 +29,7 @@ use lance_index::pb::VectorMetricType;
 
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
-use crate::scan::{Piece, Projected, filter, plan_error, ranges};
+use crate::scan::{Live, Piece, Projected, filter, plan_error, ranges};
 use crate::table::Handle;
 use crate::types::RowMetadata;
 use column::VectorColumn;
@@ -74,7 +74,9 @@ pub struct Searcher {
     kept: Vec<usize>,
     shown: SchemaRef,
     filter: Option<Expr>,
-    pieces: Arc<Vec<Piece>>,
+    live: Arc<[Live]>,
+    /// Rows that tell how wide others are; none in an empty table.
+    first: Arc<[Piece]>,
 }
 
 /// What a query of vectors is compared with, and how.
@@ -83,6 +85,8 @@ struct Target {
     metric: Metric,
     /// Whether searches that differ in their vectors alone share what they read.
     shares: bool,
+    /// So many times the rows that are wanted come from an index, to be ranked by their own vectors.
+    refine_factor: Option<u32>,
     /// The segments of one index, if the column has several.
     segments: Option<Vec<uuid::Uuid>>,
     used: IndexUse,
@@ -133,7 +137,9 @@ impl Lake {
                 Some(given) => Some(filter::plan(given, dataset.schema(), self.inner.options.scan.max_filter_depth)?),
                 None => None,
             };
-            let pieces = Arc::new(ranges::all(&dataset).await?);
+            let live = ranges::live(&dataset).await?;
+            let first: Vec<_> = live.first().map(Live::range).into_iter().collect();
+            let first = ranges::named(&dataset, &first).await?;
             Ok(Searcher {
                 lake: self.clone(),
                 dataset,
@@ -141,7 +147,8 @@ impl Lake {
                 kept,
                 shown: Arc::new(shown),
                 filter,
-                pieces,
+                live: live.into(),
+                first: first.into(),
             })
         })
     }
@@ -218,24 +225,25 @@ impl Searcher {
         let column = VectorColumn::new(self.dataset.schema(), &query.column)?;
         let count = self.count(query.k, query.offset, default)?;
         self.check_effort(query, count)?;
-        let indexes = index::of_vectors(&self.dataset, &column, &self.pieces).await?;
+        let indexes = index::of_vectors(&self.dataset, &column, &self.live).await?;
         let declared = metric::declared_metric(&self.dataset, &column.shown)?;
         let (metric, index) = metric::choose(&column, query.metric, declared, &indexes, query.exact)?;
         let used = match index {
-            Some(index) => index.used(&self.pieces),
+            Some(index) => index.used(&self.live),
             None => IndexUse { indexes: Vec::new(), num_unindexed_rows: self.num_rows() },
         };
         let fixed_probes = query.min_nprobes.is_some() && query.min_nprobes == query.max_nprobes;
         let shares = !column.multi
             && index.is_none_or(|index| {
-                index.shares && fixed_probes && query.refine_factor.is_none() && used.num_unindexed_rows == 0
+                index.shares && fixed_probes && used.num_unindexed_rows == 0 && shared::can_refine(query)
             });
+        let refine_factor = query.refine_factor.filter(|_| index.is_some());
         let segments = index.filter(|_| indexes.len() > 1).map(|index| index.segments());
-        Ok(Target { column, metric, shares, segments, used, count })
+        Ok(Target { column, metric, shares, refine_factor, segments, used, count })
     }
 
     fn num_rows(&self) -> u64 {
-        self.pieces.iter().map(Piece::num_rows).sum()
+        self.live.iter().map(|live| live.num_rows).sum()
     }
 
     fn count(&self, k: Option<u64>, offset: u64, default: Option<Count>) -> Result<Count> {
@@ -287,10 +295,10 @@ impl Searcher {
         key: &ArrayRef,
         read: &LanceSchema,
     ) -> Result<RecordBatch> {
-        if self.pieces.is_empty() {
+        if self.live.is_empty() {
             return Ok(no_rows(read, DISTANCE));
         }
-        let (scanner, batch_rows) = self.nearest_scanner(query, target, key, read).await?;
+        let (scanner, batch_rows) = self.nearest_scanner(query, target, key, target.count.wanted(), read).await?;
         let rows = self.run(&scanner, batch_rows, self.max_bytes()).await?;
         rank::cut(&rows, NEAREST_FIRST, target.count.offset, target.count.k)
     }
@@ -301,12 +309,13 @@ impl Searcher {
         query: &VectorQuery,
         target: &Target,
         key: &ArrayRef,
+        k: usize,
         read: &LanceSchema,
     ) -> Result<(Scanner, usize)> {
-        let Target { column, metric, count, .. } = target;
+        let Target { column, metric, .. } = target;
         let (mut scanner, batch_rows) = self.scanner(read, &[column.id], query.postfilter).await?;
         scanner
-            .nearest(&column.path, key.as_ref(), count.wanted())
+            .nearest(&column.path, key.as_ref(), k)
             .map_err(|e| plan_error(e, DOING))?
             .distance_metric(VectorMetricType::from(*metric).into())
             .distance_range(query.lower_bound, query.upper_bound)
@@ -335,8 +344,8 @@ impl Searcher {
     }
 
     async fn texts_used(&self, texts: &text::Texts) -> Result<IndexUse> {
-        let used = index::of_texts(&self.dataset, &texts.columns, &self.pieces).await?;
-        if texts.fuzzy && used.indexes.len() < texts.columns.len() && !self.pieces.is_empty() {
+        let used = index::of_texts(&self.dataset, &texts.columns, &self.live).await?;
+        if texts.fuzzy && used.indexes.len() < texts.columns.len() && !self.live.is_empty() {
             let why = "a fuzzy query looks words up in a full-text index, and a column of this one has none; build one";
             return Err(Error::new(ErrorKind::Unsupported, why));
         }
@@ -351,7 +360,7 @@ impl Searcher {
     ) -> Result<(RecordBatch, IndexUse)> {
         let (texts, count) = self.texts(query, default)?;
         let used = self.texts_used(&texts).await?;
-        if self.pieces.is_empty() {
+        if self.live.is_empty() {
             return Ok((no_rows(read, SCORE), used));
         }
         let (mut scanner, batch_rows) = self.scanner(read, &texts.columns, query.postfilter).await?;
@@ -385,7 +394,7 @@ impl Searcher {
         let text = Side::new(&good, ROW_ID, SCORE, query.text_weight.unwrap_or(1.0))?;
         let fused = hybrid::fuse(&vector, &text, query.rrf_k.unwrap_or(hybrid::DEFAULT_RRF_K));
         let fused: Vec<_> = fused.into_iter().skip(count.offset).take(count.k).collect();
-        let rows = self.rows(&fused.iter().map(|row| row.row_id).collect::<Vec<_>>()).await?;
+        let rows = self.rows(&fused.iter().map(|row| row.row_id).collect::<Vec<_>>(), self.max_bytes()).await?;
         let ranks: [(&str, Float32Array); 3] = [
             (DISTANCE, fused.iter().map(|row| row.distance).collect()),
             (SCORE, fused.iter().map(|row| row.score).collect()),
@@ -395,13 +404,13 @@ impl Searcher {
     }
 
     /// The rows with these ids, in this order.
-    async fn rows(&self, ids: &[u64]) -> Result<RecordBatch> {
+    async fn rows(&self, ids: &[u64], max_bytes: u64) -> Result<RecordBatch> {
         if ids.is_empty() {
             return Ok(RecordBatch::new_empty(Arc::new(Schema::from(&self.read))));
         }
-        let batch_rows = self.lake.batch_rows(&self.dataset, &self.read, None, &self.pieces).await?;
+        let batch_rows = self.lake.batch_rows(&self.dataset, &self.read, None, &self.first).await?;
         let rows = self.lake.rows_by_id(&self.dataset, &self.read, ids, batch_rows).await?;
-        let rows = rank::collect(rows, self.max_bytes()).await?;
+        let rows = rank::collect(rows, max_bytes).await?;
         let lost = || Error::internal("a row that was found is not in its table");
         let found = rows.column_by_name(ROW_ID).and_then(|c| c.as_primitive_opt::<UInt64Type>()).ok_or_else(lost)?;
         let places: std::collections::HashMap<u64, u32> = found.values().iter().copied().zip(0..).collect();
@@ -415,8 +424,8 @@ impl Searcher {
         let top = |id: &i32| schema.field_ancestry_by_id(*id).and_then(|path| path.first().map(|f| (*f).clone()));
         let searched = LanceSchema { fields: searched.iter().filter_map(top).collect(), metadata: Default::default() };
         let lake = &self.lake;
-        let compared = lake.batch_rows(&self.dataset, &searched, self.filter.as_ref(), &self.pieces).await?;
-        let read_rows = lake.batch_rows(&self.dataset, read, None, &self.pieces).await?;
+        let compared = lake.batch_rows(&self.dataset, &searched, self.filter.as_ref(), &self.first).await?;
+        let read_rows = lake.batch_rows(&self.dataset, read, None, &self.first).await?;
         let mut scanner = lake.bare_scanner(&self.dataset, read, compared)?;
         if let Some(filter) = &self.filter {
             scanner.filter_expr(filter.clone());

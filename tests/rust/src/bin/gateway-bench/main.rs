@@ -2,12 +2,17 @@
 //!
 //! Prints one JSON object: the seconds of each run of each side.
 
+mod bulk;
+mod busy;
 mod commit;
 mod first;
+mod index;
+mod knn;
 mod put;
+mod qps;
 mod scan;
+mod sides;
 
-use std::error::Error;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -16,11 +21,15 @@ use lance::dataset::WriteParams;
 use lance_gateway_client::{Client, ClientOptions};
 use serde_json::Value;
 
+use index::Build;
+use sides::{Effort, Searched};
+
 /// The gateway's own: neither side shall win by its allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, Parser)]
 struct Args {
@@ -61,6 +70,46 @@ enum What {
     First { table: String },
     /// Commits one staged row: Commit beside a commit in process; and the same commit again.
     Commit,
+    /// Searches for the nearest vectors, one search after the other.
+    Knn {
+        #[command(flatten)]
+        searched: Searched,
+        #[command(flatten)]
+        effort: Effort,
+    },
+    /// Searches for all queries on one stream: DoExchange beside one call after the other.
+    Bulk {
+        #[command(flatten)]
+        searched: Searched,
+        #[command(flatten)]
+        effort: Effort,
+    },
+    /// Searches for all queries, several at once.
+    Qps {
+        #[command(flatten)]
+        searched: Searched,
+        #[command(flatten)]
+        effort: Effort,
+        /// How many at once.
+        #[arg(long, value_delimiter = ',')]
+        in_flight: Vec<usize>,
+    },
+    /// The same with different efforts.
+    Curve {
+        #[command(flatten)]
+        searched: Searched,
+        #[arg(long, value_delimiter = ',')]
+        nprobes: Vec<u32>,
+        /// 0: nothing is refined.
+        #[arg(long, value_delimiter = ',')]
+        refine_factors: Vec<u32>,
+        #[arg(long)]
+        in_flight: usize,
+    },
+    /// Builds an index: a job beside a build in process.
+    Index(Build),
+    /// Commits one staged row while an index is built, and without.
+    Busy(Build),
 }
 
 #[tokio::main]
@@ -91,6 +140,14 @@ async fn run(args: Args) -> Result<Value> {
         What::Put { file } => put::measure(&args, client, file).await,
         What::First { table } => first::measure(&args, client, table).await,
         What::Commit => commit::measure(&args, client).await,
+        What::Knn { searched, effort } => knn::measure(&args, client, searched, *effort).await,
+        What::Bulk { searched, effort } => bulk::measure(&args, client, searched, *effort).await,
+        What::Qps { searched, effort, in_flight } => qps::measure(&args, client, searched, *effort, in_flight).await,
+        What::Curve { searched, nprobes, refine_factors, in_flight } => {
+            qps::curve(&args, client, searched, nprobes, refine_factors, *in_flight).await
+        }
+        What::Index(build) => index::measure(&args, client, build).await,
+        What::Busy(build) => busy::measure(&args, client, build).await,
     }
 }
 

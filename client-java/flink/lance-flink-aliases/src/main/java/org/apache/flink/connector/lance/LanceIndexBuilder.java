@@ -67,6 +67,12 @@ public class LanceIndexBuilder implements Closeable, Serializable {
             return this;
         }
 
+        /** Where the gateway is. Default: {@code LANCE_GATEWAY_URI}, else a sidecar. */
+        public Builder gatewayUri(@Nullable String gatewayUri) {
+            builder.gatewayUri(gatewayUri);
+            return this;
+        }
+
         public Builder columnName(String columnName) {
             this.columnName = columnName;
             builder.column(columnName);

@@ -110,6 +110,12 @@ public class LanceVectorSearch implements Closeable, Serializable {
             return this;
         }
 
+        /** Where the gateway is. Default: {@code LANCE_GATEWAY_URI}, else a sidecar. */
+        public Builder gatewayUri(@Nullable String gatewayUri) {
+            builder.gatewayUri(gatewayUri);
+            return this;
+        }
+
         public Builder columnName(String columnName) {
             this.columnName = columnName;
             builder.column(columnName);
