@@ -34,7 +34,7 @@ build: setup ## the gateway, lgw and the Flink connector
 
 $(CONNECTOR): $(shell find client-java proto/lancegateway -path '*/target' -prune -o -type f -print 2>/dev/null)
 	@echo "building the Flink connector (Maven)"
-	@tools/mvn -q package -Dmaven.test.skip=true
+	@tools/mvn -q -T 1C package -Dmaven.test.skip=true
 	@touch $@
 
 demo: ## 400,000 word vectors from Flink through the gateway into Lance and back

@@ -78,9 +78,9 @@ def java() -> tuple[int, Outcome]:
     for folder in old:
         shutil.rmtree(folder)
     shown = re.compile(r"Tests run:|BUILD|ERROR|Building lance")
-    code, _ = follow(
-        "java", ["tools/mvn", "verify", "-fae"], shown, env={"LANCE_GATEWAY_BIN": str(paths.gateway_binary())}
-    )
+    # Modules beside each other: their tests mostly wait, for checkpoints.
+    argv = ["tools/mvn", "verify", "-fae", "-T", "1C"]
+    code, _ = follow("java", argv, shown, env={"LANCE_GATEWAY_BIN": str(paths.gateway_binary())})
     reports = [p for f in folders for p in (paths.ROOT / "client-java").rglob(f"target/{f}/TEST-*.xml")]
     return code, junit(reports)
 
@@ -88,7 +88,9 @@ def java() -> tuple[int, Outcome]:
 def e2e() -> tuple[int, Outcome]:
     report = LOGS / "e2e.xml"
     report.unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "pytest", "-v", "--color=no", f"--junitxml={report}", "tests/e2e"]
+    # Two at once, each with a gateway and a cluster of its own: most of the time goes by in waiting for checkpoints.
+    beside = ("-n", "2", "--dist", "loadfile")
+    argv = [sys.executable, "-m", "pytest", "-v", "--color=no", *beside, f"--junitxml={report}", "tests/e2e"]
     code, _ = follow("e2e", argv, re.compile(r"PASSED|FAILED|ERROR|^E  "), env={"PYTHONUNBUFFERED": "1"})
     return code, junit([report] if report.exists() else [])
 

@@ -39,12 +39,13 @@ def glove() -> pa.Table:
 
 def _made(folder: Path, make) -> Path:
     """`folder`, filled by `make(folder)` the first time and never left half filled."""
-    if not folder.exists():
-        part = folder.with_name(folder.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        make(part)
-        part.rename(folder)
+    with paths.alone(folder.name):
+        if not folder.exists():
+            part = folder.with_name(folder.name + ".part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            make(part)
+            part.rename(folder)
     return folder
 
 

@@ -42,8 +42,9 @@ def _pip_download(package: str, folder: Path, *options: str) -> None:
 
 def _downloaded(package: str, pattern: str, *options: str) -> Path:
     folder = paths.CACHE / "downloads"
-    if not list(folder.glob(pattern)):
-        _pip_download(package, folder, *options)
+    with paths.alone(package):
+        if not list(folder.glob(pattern)):
+            _pip_download(package, folder, *options)
     return next(folder.glob(pattern))
 
 
@@ -71,8 +72,13 @@ def _unpack_wheel(wheel: Path, folders: tuple[str, ...], home: Path) -> None:
 def prepare(version: str = VERSION) -> Path:
     """A Flink home: jars from apache-flink-libraries, scripts from apache-flink, the SQL gateway from Maven Central."""
     home = paths.CACHE / f"flink-{version}"
-    if (home / "complete").exists():
-        return home
+    with paths.alone(home.name):
+        if not (home / "complete").exists():
+            _make(version, home)
+    return home
+
+
+def _make(version: str, home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
     part = home.with_suffix(".part")
     shutil.rmtree(part, ignore_errors=True)
@@ -99,7 +105,6 @@ def prepare(version: str = VERSION) -> Path:
     part.rename(home)
     for archive in (jars, wheel):
         archive.unlink()
-    return home
 
 
 def java(release: str = JAVA) -> str:

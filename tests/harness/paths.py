@@ -1,6 +1,9 @@
 """Where things are. Everything that is downloaded or made at run time lives below CACHE."""
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -10,6 +13,16 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
 
 # The release whose cluster runs; `make matrix` tries others.
 FLINK_VERSION = os.environ.get("FLINK_VERSION") or "2.1.3"
+
+
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """One process at a time makes a thing of the cache; tests run in several."""
+    folder = CACHE / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / name, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def built(name: str) -> Path:

@@ -21,9 +21,12 @@ import io.lancegateway.proto.v1.CountRowsRequest;
 import io.lancegateway.proto.v1.CountRowsResponse;
 import io.lancegateway.proto.v1.CreateTableRequest;
 import io.lancegateway.proto.v1.CreateTableResponse;
+import io.lancegateway.proto.v1.IndexServiceOuterClass;
+import io.lancegateway.proto.v1.JobServiceOuterClass;
 import io.lancegateway.proto.v1.PrepareCommitRequest;
 import io.lancegateway.proto.v1.PrepareCommitResponse;
 import io.lancegateway.proto.v1.ScanRequest;
+import io.lancegateway.proto.v1.SearchServiceOuterClass;
 import io.lancegateway.proto.v1.StatusServiceOuterClass;
 import io.lancegateway.proto.v1.TableServiceOuterClass;
 import io.lancegateway.proto.v1.WriteServiceOuterClass;
@@ -486,7 +489,10 @@ class GatewayClientTest {
                 List.of(
                         StatusServiceOuterClass.getDescriptor().getServices().get(0),
                         TableServiceOuterClass.getDescriptor().getServices().get(0),
-                        WriteServiceOuterClass.getDescriptor().getServices().get(0))) {
+                        WriteServiceOuterClass.getDescriptor().getServices().get(0),
+                        SearchServiceOuterClass.getDescriptor().getServices().get(0),
+                        IndexServiceOuterClass.getDescriptor().getServices().get(0),
+                        JobServiceOuterClass.getDescriptor().getServices().get(0))) {
             for (MethodDescriptor method : service.getMethods()) {
                 declared.add(
                         service.getFullName()

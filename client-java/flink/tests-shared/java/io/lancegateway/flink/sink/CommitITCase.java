@@ -278,9 +278,7 @@ class CommitITCase extends FlinkAndGateway {
                     new OneInputStreamOperatorTestHarness<>(
                             new CommittableAggregator(spec, "sink"),
                             new MockEnvironmentBuilder().setJobID(job).build());
-            if (checkpoints) {
-                CheckpointsOfHarness.enable(harness);
-            }
+            CheckpointsOfHarness.set(harness, checkpoints);
             if (state != null) {
                 harness.setRestoredCheckpointId(restored);
                 harness.initializeState(state);

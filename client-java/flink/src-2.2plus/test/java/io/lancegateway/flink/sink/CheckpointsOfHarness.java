@@ -9,9 +9,11 @@ final class CheckpointsOfHarness {
 
     private CheckpointsOfHarness() {}
 
-    static void enable(AbstractStreamOperatorTestHarness<?> harness) {
-        harness.getEnvironment()
-                .getJobConfiguration()
-                .set(CheckpointingOptions.CHECKPOINTING_INTERVAL, Duration.ofSeconds(1));
+    static void set(AbstractStreamOperatorTestHarness<?> harness, boolean enabled) {
+        if (enabled) {
+            harness.getEnvironment()
+                    .getJobConfiguration()
+                    .set(CheckpointingOptions.CHECKPOINTING_INTERVAL, Duration.ofSeconds(1));
+        }
     }
 }

@@ -7,8 +7,8 @@ final class CheckpointsOfHarness {
 
     private CheckpointsOfHarness() {}
 
-    static void enable(AbstractStreamOperatorTestHarness<?> harness) {
-        harness.getStreamConfig().setCheckpointingEnabled(true);
+    static void set(AbstractStreamOperatorTestHarness<?> harness, boolean enabled) {
+        harness.getStreamConfig().setCheckpointingEnabled(enabled);
         harness.getStreamConfig().serializeAllConfigs();
     }
 }

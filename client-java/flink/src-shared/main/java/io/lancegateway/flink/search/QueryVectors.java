@@ -5,6 +5,7 @@ import io.lancegateway.proto.v1.Float64Values;
 import io.lancegateway.proto.v1.MultiVector;
 import io.lancegateway.proto.v1.Vector;
 import org.apache.flink.table.data.ArrayData;
+import org.apache.flink.table.data.binary.BinaryArrayData;
 import org.apache.flink.table.types.logical.ArrayType;
 import org.apache.flink.table.types.logical.DecimalType;
 import org.apache.flink.table.types.logical.LogicalType;
@@ -62,6 +63,38 @@ final class QueryVectors {
                     values.addValues(number(array, i, element));
                 }
                 return Vector.newBuilder().setFloat64(values).build();
+        }
+    }
+
+    /**
+     * Refuses an array whose elements are not of this type. VECTOR_SEARCH takes arrays of other
+     * numbers and hands over their bytes as if they were of the column's: what looks wrong, by its
+     * size or since no vector has such values, is.
+     */
+    static void checkType(ArrayData array, ArrayType type) {
+        checkNoNull(array);
+        if (!(array instanceof BinaryArrayData)) {
+            return;
+        }
+        boolean isDouble = type.getElementType().is(LogicalTypeRoot.DOUBLE);
+        int count = array.size();
+        int values = count * (isDouble ? Double.BYTES : Float.BYTES);
+        int whole = BinaryArrayData.calculateHeaderInBytes(count) + (values + 7) / 8 * 8;
+        boolean fits = ((BinaryArrayData) array).getSizeInBytes() == whole;
+        boolean plausible = count == 0;
+        boolean zero = true;
+        for (int i = 0; fits && i < count; i++) {
+            double value = isDouble ? array.getDouble(i) : array.getFloat(i);
+            zero &= value == 0;
+            plausible |=
+                    Math.abs(value) >= (isDouble ? Double.MIN_NORMAL : Float.MIN_NORMAL)
+                            || Double.isNaN(value);
+        }
+        if (!fits || !(plausible || zero)) {
+            throw new IllegalArgumentException(
+                    String.format(
+                            "the query is not %s, as the column is: write CAST(... AS ARRAY<%s>)",
+                            type.asSummaryString(), isDouble ? "DOUBLE" : "FLOAT"));
         }
     }
 

@@ -24,7 +24,8 @@ import org.apache.flink.table.types.utils.TypeConversions;
  * all but the query and {@code k}, are literals: the gateway is asked for the columns of the table
  * while the statement is planned.
  */
-public abstract class SearchFunction extends PortableFunction<RowData> implements SpecializedFunction {
+public abstract class SearchFunction extends PortableFunction<RowData>
+        implements SpecializedFunction {
 
     private static final long serialVersionUID = 1L;
 

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import javax.annotation.Nullable;
+import org.apache.flink.table.data.ArrayData;
 import org.apache.flink.table.data.GenericRowData;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.logical.BigIntType;
@@ -48,8 +49,10 @@ public final class TableSearcher implements AutoCloseable {
     }
 
     /** The gateway asks for an id; the stream counts queries by itself. */
-    private static RowData row(RowData query) {
-        return GenericRowData.of(0L, query.getArray(0));
+    private RowData row(RowData query) {
+        ArrayData vector = query.getArray(0);
+        QueryVectors.checkType(vector, search.queryType());
+        return GenericRowData.of(0L, vector);
     }
 
     /** All queries of a stream want as many rows: that is the same in all calls of a function. */
