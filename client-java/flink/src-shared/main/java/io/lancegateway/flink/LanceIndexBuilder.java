@@ -4,6 +4,7 @@ import io.lancegateway.flink.index.Indexes;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.proto.v1.IndexResult;
 import java.io.IOException;
+import java.io.Serializable;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
@@ -18,13 +19,15 @@ import javax.annotation.Nullable;
  *         .option("metric", "cosine").build().buildIndex();
  * }</pre>
  */
-public final class LanceIndexBuilder {
+public final class LanceIndexBuilder implements Serializable {
+
+    private static final long serialVersionUID = 1L;
 
     private final GatewayAddress address;
     private final String path;
     private final String column;
     private final String type;
-    private final Map<String, String> options;
+    private final TreeMap<String, String> options;
 
     private LanceIndexBuilder(Builder builder) {
         this.address = new GatewayAddress(builder.gatewayUri, builder.storageOptions);
