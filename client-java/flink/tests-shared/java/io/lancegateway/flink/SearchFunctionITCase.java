@@ -122,7 +122,7 @@ class SearchFunctionITCase extends SearchedTables {
     void aTableThatIsNotThereOrIsNoLiteralIsRefusedWhenItIsPlanned() {
         assertThatThrownBy(() -> plan(nearest("nowhere", "'v', ARRAY[1.0], 1")))
                 .hasStackTraceContaining("there is no table nowhere");
-        assertThatThrownBy(() -> plan(call("vector_search", "UPPER('t'), 'v', ARRAY[1.0], 1")))
+        assertThatThrownBy(() -> plan(call("nearest", "UPPER('t'), 'v', ARRAY[1.0], 1")))
                 .hasStackTraceContaining("the argument 'path' must be a literal");
     }
 

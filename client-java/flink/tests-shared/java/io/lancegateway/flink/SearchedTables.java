@@ -55,8 +55,9 @@ abstract class SearchedTables extends FlinkAndGateway {
     }
 
     static StreamTableEnvironment withFunctions(StreamTableEnvironment env) {
+        // Since Flink 2.2 a function of its own is called VECTOR_SEARCH.
         env.executeSql(
-                "CREATE TEMPORARY FUNCTION vector_search AS"
+                "CREATE TEMPORARY FUNCTION nearest AS"
                         + " 'io.lancegateway.flink.VectorSearchFunction' LANGUAGE JAVA");
         env.executeSql(
                 "CREATE TEMPORARY FUNCTION full_text_search AS"
@@ -103,7 +104,7 @@ abstract class SearchedTables extends FlinkAndGateway {
     }
 
     static String nearest(String table, String arguments) {
-        return call("vector_search", "'" + table + "', " + arguments);
+        return call("nearest", "'" + table + "', " + arguments);
     }
 
     static String texts(String table, String arguments) {
