@@ -11,6 +11,7 @@ BENCHMARKS = {
     "put": rows.put,
     "commit": writers.commit,
     "writers": writers.memory,
+    "lookup": search.lookup,
     "knn": search.knn,
     "bulk": search.bulk,
     "qps": search.qps,

@@ -1,5 +1,5 @@
 """Searches beside Lance in process, on the same table and index: M5 one after the other, M6 many on one stream, M7
-several at once, with the curve of recall and speed. And builds of indexes, and commits beside them."""
+several at once, with the curve of recall and speed. And lookups by keys, builds of indexes, and commits beside them."""
 
 import json
 from statistics import quantiles
@@ -109,6 +109,19 @@ def qps() -> list[report.Line]:
         saved.parent.mkdir(parents=True, exist_ok=True)
         saved.write_text(json.dumps(measured, indent=1))
         curve.draw(name, measured, saved.with_suffix(".svg"))
+    return lines
+
+
+def lookup() -> list[report.Line]:
+    of = prepared("glove")
+    lines = []
+    with serving_folder(of.warehouse) as gateway:
+        for keys, in_flight in ((1, 1), (1, 16), (100, 4)):
+            args = {"--batches": 400, "--keys": keys, "--in-flight": in_flight}
+            m = measure(gateway, "lookup", of.vectors.table, *(a for pair in args.items() for a in pair), runs=5)
+            rates = [[m["keys"] / time for time in m[side]] for side in ("gateway", "in_process")]
+            what = f"lookups glove, batches of {keys}, {in_flight} in flight"
+            lines.append(report.rate("", what, *rates, None, "keys/s"))
     return lines
 
 

@@ -99,6 +99,7 @@ def make(to: Prepared) -> None:
         writer.write_table(asked.combine_chunks())
     build = {"num_partitions": PARTITIONS, "num_sub_vectors": to.vectors.sub_vectors, "metric": "l2"}
     table.create_index(COLUMN, "IVF_PQ", name=f"{COLUMN}_idx", **build)
+    table.create_scalar_index("id", "BTREE")
 
 
 def listed(values: np.ndarray) -> pa.Array:

@@ -8,6 +8,7 @@ mod commit;
 mod first;
 mod index;
 mod knn;
+mod lookup;
 mod put;
 mod qps;
 mod scan;
@@ -70,6 +71,8 @@ enum What {
     First { table: String },
     /// Commits one staged row: Commit beside a commit in process; and the same commit again.
     Commit,
+    /// Looks rows up by their keys.
+    Lookup(lookup::Keys),
     /// Searches for the nearest vectors, one search after the other.
     Knn {
         #[command(flatten)]
@@ -140,6 +143,7 @@ async fn run(args: Args) -> Result<Value> {
         What::Put { file } => put::measure(&args, client, file).await,
         What::First { table } => first::measure(&args, client, table).await,
         What::Commit => commit::measure(&args, client).await,
+        What::Lookup(keys) => lookup::measure(&args, client, keys).await,
         What::Knn { searched, effort } => knn::measure(&args, client, searched, *effort).await,
         What::Bulk { searched, effort } => bulk::measure(&args, client, searched, *effort).await,
         What::Qps { searched, effort, in_flight } => qps::measure(&args, client, searched, *effort, in_flight).await,

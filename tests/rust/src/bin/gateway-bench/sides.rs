@@ -145,6 +145,12 @@ impl Side {
     }
 }
 
+/// A table in process, with the caches of a gateway.
+pub async fn opened(args: &Args, table: &str) -> Result<Dataset> {
+    let session = Arc::new(Session::new(INDEX_CACHE, METADATA_CACHE, Arc::default()));
+    Ok(DatasetBuilder::from_uri(path_of(args, table)).with_session(session).load().await?)
+}
+
 impl Searched {
     pub fn queries(&self) -> Result<Arc<Queries>> {
         let mut reader = FileReader::try_new(BufReader::new(File::open(&self.queries)?), None)?;
@@ -155,8 +161,7 @@ impl Searched {
 
     /// In process, through the gateway, and through it in the second way.
     pub async fn sides(&self, args: &Args, client: Client) -> Result<Vec<(&'static str, Side)>> {
-        let session = Arc::new(Session::new(INDEX_CACHE, METADATA_CACHE, Arc::default()));
-        let dataset = DatasetBuilder::from_uri(path_of(args, &self.table)).with_session(session).load().await?;
+        let dataset = opened(args, &self.table).await?;
         let mut sides = vec![
             ("in_process", Side::Lance(Arc::new(dataset))),
             ("gateway", Side::Gateway(client, self.table.clone())),
