@@ -408,3 +408,29 @@ def test_lgw_builds_lists_optimizes_and_drops(gateway, client, name):
     wrong = command.run(gateway.uri, "index", "create", name, "id", "--type", "BTREE", "--bits", 4, ok=False)
     assert wrong.returncode == 2
     assert "IVF_" in wrong.stderr
+
+
+def test_lgw_sets_every_option_of_a_full_text_index(gateway, client, name):
+    def words(*wanted: str) -> list[int]:
+        return [len(dataset(gateway, name).to_table(["id"], full_text_query=word)) for word in wanted]
+
+    def create(*args: object, ok: bool = True):
+        return command.run(gateway.uri, "index", "create", name, "text", "--type", "INVERTED", "--wait", *args, ok=ok)
+
+    client.put(name, pa.table({"id": [1, 2], "text": ["Die Häuser am See", "supercalifragilistic HOUSES"]}))
+    create("--language", "German", "--max-token-length", 10)
+    assert words("haus", "die", "supercalifragilistic", "HOUSES") == [1, 0, 0, 1], (
+        "by stems, without long and frequent words"
+    )
+    plain = ["lower-case", "stem", "remove-stop-words", "ascii-folding", "with-position"]
+    create("--replace", "--tokenizer", "whitespace", *(part for knob in plain for part in (f"--{knob}", "false")))
+    assert words("Häuser", "Haus", "Hauser", "Die", "die", "houses", "HOUSES") == [1, 0, 0, 1, 0, 0, 1], "as they stand"
+    create("--replace", "--tokenizer", "ngram", "--ngram-min-length", 2, "--ngram-max-length", 4)
+    assert words("cali", "ou", "q") == [1, 1, 0], "parts of words"
+    refused = create("--replace", "--tokenizer", "ngram", "--ngram-min-length", 9, ok=False)
+    assert (refused.returncode, "INVALID_ARGUMENT" in refused.stderr) == (1, True), refused.stderr
+    unknown = create("--replace", "--language", "Klingon", ok=False)
+    assert (unknown.returncode, "Klingon" in unknown.stderr) == (1, True), unknown.stderr
+    for misfit in (["v", "--type", "IVF_PQ"], ["id", "--type", "BTREE"]):
+        wrong = command.run(gateway.uri, "index", "create", name, *misfit, "--stem", "false", ok=False)
+        assert (wrong.returncode, "INVERTED" in wrong.stderr) == (2, True), wrong.stderr
