@@ -347,6 +347,90 @@ def test_centroids_and_a_codebook_that_were_trained_elsewhere_are_used(gateway, 
     assert "FixedSizeList(Float32, 16)" in wrong.message
 
 
+def multivectors(start: int, stop: int) -> tuple[list, pa.Table]:
+    """Rows of no to three vectors, some null, and one with nothing but a zero among others."""
+    rng = np.random.default_rng(start)
+    rows = [None if n % 11 == 5 else rng.normal(size=(n % 4, DIMENSION)).astype(np.float32) for n in range(start, stop)]
+    rows[7][0] = 0
+    column = pa.array(
+        [row if row is None else row.tolist() for row in rows], pa.list_(pa.list_(pa.float32(), DIMENSION))
+    )
+    return rows, pa.table({"id": range(start, stop), "v": column})
+
+
+def late_interaction(rows: list, query: np.ndarray) -> dict[int, float]:
+    """Rows with the sum of the cosine distances of their nearest to each vector of the query; the nearest first."""
+
+    def unit(values: np.ndarray) -> np.ndarray:
+        values = values[np.any(values != 0, axis=1)].astype(np.float64)
+        return values / np.linalg.norm(values, axis=1, keepdims=True)
+
+    found = {
+        n: (1 - unit(query) @ unit(row).T).min(axis=1).sum()
+        for n, row in enumerate(rows)
+        if row is not None and len(row)
+    }
+    return dict(sorted(found.items(), key=lambda found: found[1]))
+
+
+@pytest.mark.parametrize("index_type", VECTOR_TYPES)
+def test_an_index_over_lists_of_vectors_finds_the_rows_that_are_nearest_by_all_of_them(client, name, index_type):
+    first, table = multivectors(0, 800)
+    client.put(name, table)
+    query = noise(3, seed=5).astype(np.float32)
+    asked = search_pb2.Vector(
+        multi=search_pb2.MultiVector(vectors=[{"float32": search_pb2.Float32Values(values=q.tolist())} for q in query])
+    )
+
+    def holds(rows: list, found: pa.Table, recall: int = 10) -> bool:
+        """The rows are nearly those that are nearest, and the distances are exact."""
+        wanted = late_interaction(rows, query)
+        ids = found["id"].to_pylist()
+        assert found["_distance"].to_pylist() == pytest.approx([wanted[n] for n in ids], abs=1e-4)
+        return len(ids) == 10 and len(set(ids) & set(list(wanted)[:10])) >= recall
+
+    before, info = client.nearest(name, "v", asked)
+    assert info.metric == search_pb2.METRIC_COSINE
+    assert holds(first, before)
+    fine = {"num_sub_vectors": 8} if index_type.endswith("PQ") else {}
+    job = client.index(name, "v", **vector(index_type, num_partitions=1, **fine))
+    assert (job.state, job.index_result.num_indexed_rows) == (SUCCEEDED, 800), job
+    assert client.indexes_of(name)["v_idx"].metric == search_pb2.METRIC_COSINE
+    found, info = client.nearest(name, "v", asked)
+    assert (info.vector.indexes, info.metric) == (["v_idx"], search_pb2.METRIC_COSINE)
+    recall = 10 if index_type.endswith("FLAT") else 7
+    assert holds(first, found, recall)
+    later, table = multivectors(800, 900)
+    client.put(name, table)
+    found, info = client.nearest(name, "v", asked)
+    assert info.vector.num_unindexed_rows == 100
+    assert holds(first + later, found, recall)
+    assert client.optimize(name).state == SUCCEEDED
+    found, info = client.nearest(name, "v", asked)
+    assert (info.vector.indexes, info.vector.num_unindexed_rows) == (["v_idx"], 0)
+    assert holds(first + later, found, recall)
+
+
+def test_what_an_index_over_lists_of_vectors_cannot_do_is_refused_with_its_reason(client, name):
+    client.put(name, multivectors(0, 800)[1])
+    for metric in ("L2", "DOT"):
+        job = client.index(name, "v", **vector("IVF_FLAT", metric=f"METRIC_{metric}"))
+        assert (job.state, job.reason) == (FAILED, "INVALID_ARGUMENT")
+        assert "cosine" in job.message
+    assert client.index(name, "v", **vector("IVF_HNSW_FLAT", num_partitions=1)).state == SUCCEEDED
+    query = noise(1, seed=5)[0].tolist()
+    bounded = {"lower_bound": 0.2, "upper_bound": 0.5}
+    with pytest.raises(grpc.RpcError) as error:
+        client.nearest(name, "v", query, **bounded)
+    assert reason(error.value) == "UNSUPPORTED"
+    with pytest.raises(grpc.RpcError) as error:
+        client.nearest(name, "v", query, ef=50)
+    assert (reason(error.value), "100" in error.value.details()) == ("INVALID_ARGUMENT", True)
+    assert client.nearest(name, "v", query, ef=100)[0].num_rows == 10
+    within = client.nearest(name, "v", query, exact=True, **bounded)[0]["_distance"].to_pylist()
+    assert within and all(0.2 <= distance < 0.5 for distance in within)
+
+
 def test_names_with_dots_and_capitals_are_indexed(client, name):
     client.put(
         name, pa.table({"a.b": np.arange(300), "PartyAbbrev": np.arange(300), "partyabbrev": np.arange(300) * 2})

@@ -318,7 +318,7 @@ pub enum IndexType {
 /// What can be set of an index over vectors.
 #[derive(Debug, Default, PartialEq, clap::Args)]
 pub struct VectorKnobs {
-    /// l2, cosine, dot or hamming; without it as the table declares, else l2, and hamming for bytes.
+    /// l2, cosine, dot or hamming; without it as the table declares, else l2, hamming for bytes, and cosine for lists of vectors.
     #[arg(long, value_name = "M")]
     pub metric: Option<Metric>,
     /// Partitions [default: from the number of rows].
