@@ -271,9 +271,105 @@ def test_a_gateway_that_is_killed_in_mid_build_leaves_the_table_as_it_was_and_a_
     told = watcher.communicate(timeout=60)[1]
     assert (watcher.returncode, "the gateway was restarted" in told) == (1, True), told
     client = connect(gateway)
+    assert client.end_of_job(job.id).state == jobs_pb2.JOB_STATE_INTERRUPTED
     assert (client.describe(name).version, client.indexes_of(name)) == (before, {})
     assert client.index(name, "v", **vector("IVF_FLAT", num_partitions=4)).state == SUCCEEDED
     assert client.indexes_of(name)["v_idx"].num_indexed_rows == 100_000
+
+
+def record(gateway, job: jobs_pb2.Job) -> jobs_pb2.Job | None:
+    """What a gateway keeps of a job in the warehouse."""
+    found = list(Path(gateway.warehouse).glob(f"_lance_gateway/jobs/*/{job.id}"))
+    return jobs_pb2.Job.FromString(found[0].read_bytes()) if found else None
+
+
+def hold_a_build(gateway, client, name: str) -> tuple[indexes_pb2.CreateIndexRequest, jobs_pb2.Job]:
+    """A build that has come to its commit, and is recorded as far."""
+    gateway.hold("put.manifest")
+    build = index_pb2.IndexBuild(column={"path": ["id"]}, **scalar("BTREE"))
+    request = indexes_pb2.CreateIndexRequest(request_id=str(uuid.uuid4()), table=table(name), build=build)
+    started = client.indexes.CreateIndex(request).job
+    gateway.reached("put.manifest")
+    at = client.jobs.GetJob(jobs_pb2.GetJobRequest(id=started.id)).job
+    assert at.stage not in ("", "waiting")
+    eventually(lambda: record(gateway, at).stage == at.stage, what="the stage is recorded")
+    return request, at
+
+
+def jobs_of(client) -> dict[str, jobs_pb2.Job]:
+    return {job.id: job for job in client.jobs.ListJobs(jobs_pb2.ListJobsRequest()).jobs}
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_restarted_gateway_tells_which_jobs_it_broke_off_and_a_repeat_starts_one_again(
+    start_gateway, connect, name, end
+):
+    gateway = start_gateway(faults=True)
+    client = connect(gateway)
+    client.put(name, rows(0, 300))
+    done = client.index(name, "class", **scalar("BITMAP"))
+    eventually(lambda: record(gateway, done) is None, what="the record goes with the job")
+    request, at = hold_a_build(gateway, client, name)
+    waiting = client.start_job(name, compaction={})
+    eventually(lambda: record(gateway, waiting), what="a job that waits is recorded, too")
+    getattr(gateway, end)()
+
+    client = connect(gateway.restart())
+    known = jobs_of(client)
+    assert list(known) == [waiting.id, at.id], "the newest first, and not the one that had ended"
+    broken = known[at.id]
+    assert (broken.state, known[waiting.id].state) == (jobs_pb2.JOB_STATE_INTERRUPTED,) * 2
+    assert (broken.stage, known[waiting.id].stage) == (at.stage, "waiting")
+    assert (broken.table, broken.index_build, broken.started_at) == (at.table, at.index_build, at.started_at)
+    assert "start it again" in broken.message
+    assert client.jobs.GetJob(jobs_pb2.GetJobRequest(id=at.id)).job == broken
+    assert client.end_of_job(at.id) == broken
+    assert client.jobs.CancelJob(jobs_pb2.CancelJobRequest(id=at.id)).job == broken
+    listed = json.loads(command.run(gateway.uri, "--output", "json", "jobs", "list", name).stdout)
+    assert [(job["id"], job["state"]) for job in listed] == [(waiting.id, "interrupted"), (at.id, "interrupted")]
+    watched = command.run(gateway.uri, "jobs", "watch", at.id, ok=False)
+    assert (watched.returncode, "start it again" in watched.stderr) == (1, True), watched.stderr
+
+    request.build.column.path[0] = "class"
+    assert refused(client.indexes.CreateIndex, request) == "INVALID_ARGUMENT"
+    request.build.column.path[0] = "id"
+    assert client.indexes.CreateIndex(request).job.state == jobs_pb2.JOB_STATE_RUNNING
+    ended = client.end_of_job(at.id)
+    assert (ended.state, ended.index_result.num_indexed_rows) == (SUCCEEDED, 300), ended
+    assert client.indexes.CreateIndex(request).job == ended
+    eventually(lambda: record(gateway, at) is None, what="its record goes at last")
+    gateway.kill()
+    client = connect(gateway.restart())
+    assert list(jobs_of(client)) == [waiting.id], "what nobody started again is told once more"
+
+
+def test_gateways_of_one_warehouse_tell_of_their_own_jobs_only(start_gateway, connect, name):
+    config = {"maintenance": {"instance": "gateway-0", "remembered-jobs": 1}}
+    first = start_gateway(faults=True, config=config)
+    client = connect(first)
+    client.put(name, rows(0, 300))
+    _, at = hold_a_build(first, client, name)
+    other = connect(start_gateway(warehouse=first.warehouse))
+    assert jobs_of(other) == {}
+    first.kill()
+    elsewhere = start_gateway(warehouse=first.warehouse, config=config)
+    client = connect(elsewhere)
+    assert list(jobs_of(client)) == [at.id], "its name tells whose it is, not its address"
+    assert client.index(name, "class", **scalar("BITMAP")).state == SUCCEEDED
+    assert at.id not in jobs_of(client), "the bound of what is remembered holds for it"
+    eventually(lambda: record(elsewhere, at) is None, what="a job that is forgotten has no record")
+
+
+def test_a_job_is_done_whether_or_not_the_store_takes_its_record(start_gateway, connect, name):
+    gateway = start_gateway()
+    client = connect(gateway)
+    client.put(name, rows(0, 300))
+    Path(gateway.warehouse, "_lance_gateway").write_text("in the way")
+    assert client.index(name, "id", **scalar("BTREE")).state == SUCCEEDED
+    assert "has no record" in (gateway.work / "gateway.log").read_text()
+    gateway.kill()
+    client = connect(gateway.restart())
+    assert (jobs_of(client), client.count(name)) == ({}, 300)
 
 
 @pytest.mark.parametrize("index_type", ["BTREE", "BITMAP", "ZONEMAP", "BLOOM_FILTER"])
