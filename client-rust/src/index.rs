@@ -216,7 +216,7 @@ impl IndexSpec {
 }
 
 impl VectorIndex {
-    /// Of this type, with the metric that the table declares, else L2, and hamming for bytes.
+    /// Of this type, with the metric that the table declares, else L2, hamming for bytes, and cosine for lists of vectors.
     pub fn new(index_type: VectorIndexType) -> Self {
         let index_type = match index_type {
             VectorIndexType::IvfFlat => v1::VectorIndexType::IvfFlat,

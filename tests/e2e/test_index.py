@@ -271,9 +271,105 @@ def test_a_gateway_that_is_killed_in_mid_build_leaves_the_table_as_it_was_and_a_
     told = watcher.communicate(timeout=60)[1]
     assert (watcher.returncode, "the gateway was restarted" in told) == (1, True), told
     client = connect(gateway)
+    assert client.end_of_job(job.id).state == jobs_pb2.JOB_STATE_INTERRUPTED
     assert (client.describe(name).version, client.indexes_of(name)) == (before, {})
     assert client.index(name, "v", **vector("IVF_FLAT", num_partitions=4)).state == SUCCEEDED
     assert client.indexes_of(name)["v_idx"].num_indexed_rows == 100_000
+
+
+def record(gateway, job: jobs_pb2.Job) -> jobs_pb2.Job | None:
+    """What a gateway keeps of a job in the warehouse."""
+    found = list(Path(gateway.warehouse).glob(f"_lance_gateway/jobs/*/{job.id}"))
+    return jobs_pb2.Job.FromString(found[0].read_bytes()) if found else None
+
+
+def hold_a_build(gateway, client, name: str) -> tuple[indexes_pb2.CreateIndexRequest, jobs_pb2.Job]:
+    """A build that has come to its commit, and is recorded as far."""
+    gateway.hold("put.manifest")
+    build = index_pb2.IndexBuild(column={"path": ["id"]}, **scalar("BTREE"))
+    request = indexes_pb2.CreateIndexRequest(request_id=str(uuid.uuid4()), table=table(name), build=build)
+    started = client.indexes.CreateIndex(request).job
+    gateway.reached("put.manifest")
+    at = client.jobs.GetJob(jobs_pb2.GetJobRequest(id=started.id)).job
+    assert at.stage not in ("", "waiting")
+    eventually(lambda: record(gateway, at).stage == at.stage, what="the stage is recorded")
+    return request, at
+
+
+def jobs_of(client) -> dict[str, jobs_pb2.Job]:
+    return {job.id: job for job in client.jobs.ListJobs(jobs_pb2.ListJobsRequest()).jobs}
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_restarted_gateway_tells_which_jobs_it_broke_off_and_a_repeat_starts_one_again(
+    start_gateway, connect, name, end
+):
+    gateway = start_gateway(faults=True)
+    client = connect(gateway)
+    client.put(name, rows(0, 300))
+    done = client.index(name, "class", **scalar("BITMAP"))
+    eventually(lambda: record(gateway, done) is None, what="the record goes with the job")
+    request, at = hold_a_build(gateway, client, name)
+    waiting = client.start_job(name, compaction={})
+    eventually(lambda: record(gateway, waiting), what="a job that waits is recorded, too")
+    getattr(gateway, end)()
+
+    client = connect(gateway.restart())
+    known = jobs_of(client)
+    assert list(known) == [waiting.id, at.id], "the newest first, and not the one that had ended"
+    broken = known[at.id]
+    assert (broken.state, known[waiting.id].state) == (jobs_pb2.JOB_STATE_INTERRUPTED,) * 2
+    assert (broken.stage, known[waiting.id].stage) == (at.stage, "waiting")
+    assert (broken.table, broken.index_build, broken.started_at) == (at.table, at.index_build, at.started_at)
+    assert "start it again" in broken.message
+    assert client.jobs.GetJob(jobs_pb2.GetJobRequest(id=at.id)).job == broken
+    assert client.end_of_job(at.id) == broken
+    assert client.jobs.CancelJob(jobs_pb2.CancelJobRequest(id=at.id)).job == broken
+    listed = json.loads(command.run(gateway.uri, "--output", "json", "jobs", "list", name).stdout)
+    assert [(job["id"], job["state"]) for job in listed] == [(waiting.id, "interrupted"), (at.id, "interrupted")]
+    watched = command.run(gateway.uri, "jobs", "watch", at.id, ok=False)
+    assert (watched.returncode, "start it again" in watched.stderr) == (1, True), watched.stderr
+
+    request.build.column.path[0] = "class"
+    assert refused(client.indexes.CreateIndex, request) == "INVALID_ARGUMENT"
+    request.build.column.path[0] = "id"
+    assert client.indexes.CreateIndex(request).job.state == jobs_pb2.JOB_STATE_RUNNING
+    ended = client.end_of_job(at.id)
+    assert (ended.state, ended.index_result.num_indexed_rows) == (SUCCEEDED, 300), ended
+    assert client.indexes.CreateIndex(request).job == ended
+    eventually(lambda: record(gateway, at) is None, what="its record goes at last")
+    gateway.kill()
+    client = connect(gateway.restart())
+    assert list(jobs_of(client)) == [waiting.id], "what nobody started again is told once more"
+
+
+def test_gateways_of_one_warehouse_tell_of_their_own_jobs_only(start_gateway, connect, name):
+    config = {"maintenance": {"instance": "gateway-0", "remembered-jobs": 1}}
+    first = start_gateway(faults=True, config=config)
+    client = connect(first)
+    client.put(name, rows(0, 300))
+    _, at = hold_a_build(first, client, name)
+    other = connect(start_gateway(warehouse=first.warehouse))
+    assert jobs_of(other) == {}
+    first.kill()
+    elsewhere = start_gateway(warehouse=first.warehouse, config=config)
+    client = connect(elsewhere)
+    assert list(jobs_of(client)) == [at.id], "its name tells whose it is, not its address"
+    assert client.index(name, "class", **scalar("BITMAP")).state == SUCCEEDED
+    assert at.id not in jobs_of(client), "the bound of what is remembered holds for it"
+    eventually(lambda: record(elsewhere, at) is None, what="a job that is forgotten has no record")
+
+
+def test_a_job_is_done_whether_or_not_the_store_takes_its_record(start_gateway, connect, name):
+    gateway = start_gateway()
+    client = connect(gateway)
+    client.put(name, rows(0, 300))
+    Path(gateway.warehouse, "_lance_gateway").write_text("in the way")
+    assert client.index(name, "id", **scalar("BTREE")).state == SUCCEEDED
+    assert "has no record" in (gateway.work / "gateway.log").read_text()
+    gateway.kill()
+    client = connect(gateway.restart())
+    assert (jobs_of(client), client.count(name)) == ({}, 300)
 
 
 @pytest.mark.parametrize("index_type", ["BTREE", "BITMAP", "ZONEMAP", "BLOOM_FILTER"])
@@ -347,6 +443,90 @@ def test_centroids_and_a_codebook_that_were_trained_elsewhere_are_used(gateway, 
     assert "FixedSizeList(Float32, 16)" in wrong.message
 
 
+def multivectors(start: int, stop: int) -> tuple[list, pa.Table]:
+    """Rows of no to three vectors, some null, and one with nothing but a zero among others."""
+    rng = np.random.default_rng(start)
+    rows = [None if n % 11 == 5 else rng.normal(size=(n % 4, DIMENSION)).astype(np.float32) for n in range(start, stop)]
+    rows[7][0] = 0
+    column = pa.array(
+        [row if row is None else row.tolist() for row in rows], pa.list_(pa.list_(pa.float32(), DIMENSION))
+    )
+    return rows, pa.table({"id": range(start, stop), "v": column})
+
+
+def late_interaction(rows: list, query: np.ndarray) -> dict[int, float]:
+    """Rows with the sum of the cosine distances of their nearest to each vector of the query; the nearest first."""
+
+    def unit(values: np.ndarray) -> np.ndarray:
+        values = values[np.any(values != 0, axis=1)].astype(np.float64)
+        return values / np.linalg.norm(values, axis=1, keepdims=True)
+
+    found = {
+        n: (1 - unit(query) @ unit(row).T).min(axis=1).sum()
+        for n, row in enumerate(rows)
+        if row is not None and len(row)
+    }
+    return dict(sorted(found.items(), key=lambda found: found[1]))
+
+
+@pytest.mark.parametrize("index_type", VECTOR_TYPES)
+def test_an_index_over_lists_of_vectors_finds_the_rows_that_are_nearest_by_all_of_them(client, name, index_type):
+    first, table = multivectors(0, 800)
+    client.put(name, table)
+    query = noise(3, seed=5).astype(np.float32)
+    asked = search_pb2.Vector(
+        multi=search_pb2.MultiVector(vectors=[{"float32": search_pb2.Float32Values(values=q.tolist())} for q in query])
+    )
+
+    def holds(rows: list, found: pa.Table, recall: int = 10) -> bool:
+        """The rows are nearly those that are nearest, and the distances are exact."""
+        wanted = late_interaction(rows, query)
+        ids = found["id"].to_pylist()
+        assert found["_distance"].to_pylist() == pytest.approx([wanted[n] for n in ids], abs=1e-4)
+        return len(ids) == 10 and len(set(ids) & set(list(wanted)[:10])) >= recall
+
+    before, info = client.nearest(name, "v", asked)
+    assert info.metric == search_pb2.METRIC_COSINE
+    assert holds(first, before)
+    fine = {"num_sub_vectors": 8} if index_type.endswith("PQ") else {}
+    job = client.index(name, "v", **vector(index_type, num_partitions=1, **fine))
+    assert (job.state, job.index_result.num_indexed_rows) == (SUCCEEDED, 800), job
+    assert client.indexes_of(name)["v_idx"].metric == search_pb2.METRIC_COSINE
+    found, info = client.nearest(name, "v", asked)
+    assert (info.vector.indexes, info.metric) == (["v_idx"], search_pb2.METRIC_COSINE)
+    recall = 10 if index_type.endswith("FLAT") else 7
+    assert holds(first, found, recall)
+    later, table = multivectors(800, 900)
+    client.put(name, table)
+    found, info = client.nearest(name, "v", asked)
+    assert info.vector.num_unindexed_rows == 100
+    assert holds(first + later, found, recall)
+    assert client.optimize(name).state == SUCCEEDED
+    found, info = client.nearest(name, "v", asked)
+    assert (info.vector.indexes, info.vector.num_unindexed_rows) == (["v_idx"], 0)
+    assert holds(first + later, found, recall)
+
+
+def test_what_an_index_over_lists_of_vectors_cannot_do_is_refused_with_its_reason(client, name):
+    client.put(name, multivectors(0, 800)[1])
+    for metric in ("L2", "DOT"):
+        job = client.index(name, "v", **vector("IVF_FLAT", metric=f"METRIC_{metric}"))
+        assert (job.state, job.reason) == (FAILED, "INVALID_ARGUMENT")
+        assert "cosine" in job.message
+    assert client.index(name, "v", **vector("IVF_HNSW_FLAT", num_partitions=1)).state == SUCCEEDED
+    query = noise(1, seed=5)[0].tolist()
+    bounded = {"lower_bound": 0.2, "upper_bound": 0.5}
+    with pytest.raises(grpc.RpcError) as error:
+        client.nearest(name, "v", query, **bounded)
+    assert reason(error.value) == "UNSUPPORTED"
+    with pytest.raises(grpc.RpcError) as error:
+        client.nearest(name, "v", query, ef=50)
+    assert (reason(error.value), "100" in error.value.details()) == ("INVALID_ARGUMENT", True)
+    assert client.nearest(name, "v", query, ef=100)[0].num_rows == 10
+    within = client.nearest(name, "v", query, exact=True, **bounded)[0]["_distance"].to_pylist()
+    assert within and all(0.2 <= distance < 0.5 for distance in within)
+
+
 def test_names_with_dots_and_capitals_are_indexed(client, name):
     client.put(
         name, pa.table({"a.b": np.arange(300), "PartyAbbrev": np.arange(300), "partyabbrev": np.arange(300) * 2})
@@ -408,3 +588,29 @@ def test_lgw_builds_lists_optimizes_and_drops(gateway, client, name):
     wrong = command.run(gateway.uri, "index", "create", name, "id", "--type", "BTREE", "--bits", 4, ok=False)
     assert wrong.returncode == 2
     assert "IVF_" in wrong.stderr
+
+
+def test_lgw_sets_every_option_of_a_full_text_index(gateway, client, name):
+    def words(*wanted: str) -> list[int]:
+        return [len(dataset(gateway, name).to_table(["id"], full_text_query=word)) for word in wanted]
+
+    def create(*args: object, ok: bool = True):
+        return command.run(gateway.uri, "index", "create", name, "text", "--type", "INVERTED", "--wait", *args, ok=ok)
+
+    client.put(name, pa.table({"id": [1, 2], "text": ["Die Häuser am See", "supercalifragilistic HOUSES"]}))
+    create("--language", "German", "--max-token-length", 10)
+    assert words("haus", "die", "supercalifragilistic", "HOUSES") == [1, 0, 0, 1], (
+        "by stems, without long and frequent words"
+    )
+    plain = ["lower-case", "stem", "remove-stop-words", "ascii-folding", "with-position"]
+    create("--replace", "--tokenizer", "whitespace", *(part for knob in plain for part in (f"--{knob}", "false")))
+    assert words("Häuser", "Haus", "Hauser", "Die", "die", "houses", "HOUSES") == [1, 0, 0, 1, 0, 0, 1], "as they stand"
+    create("--replace", "--tokenizer", "ngram", "--ngram-min-length", 2, "--ngram-max-length", 4)
+    assert words("cali", "ou", "q") == [1, 1, 0], "parts of words"
+    refused = create("--replace", "--tokenizer", "ngram", "--ngram-min-length", 9, ok=False)
+    assert (refused.returncode, "INVALID_ARGUMENT" in refused.stderr) == (1, True), refused.stderr
+    unknown = create("--replace", "--language", "Klingon", ok=False)
+    assert (unknown.returncode, "Klingon" in unknown.stderr) == (1, True), unknown.stderr
+    for misfit in (["v", "--type", "IVF_PQ"], ["id", "--type", "BTREE"]):
+        wrong = command.run(gateway.uri, "index", "create", name, *misfit, "--stem", "false", ok=False)
+        assert (wrong.returncode, "INVERTED" in wrong.stderr) == (2, True), wrong.stderr

@@ -4,9 +4,11 @@ import base64
 import json
 import threading
 import urllib.parse
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import grpc
 import lance
@@ -18,7 +20,7 @@ from harness.process import eventually
 from harness.racy_s3 import RacyS3
 from harness.rows import numbers, refused
 from harness.s3 import KEY, REGION, SECRET, S3Server
-from harness.wire import epoch, reason, table, tables_pb2, write_pb2
+from harness.wire import epoch, jobs_pb2, reason, table, tables_pb2, write_pb2
 
 PREFIX = "warehouse"
 ROLE = "arn:aws:iam::123456789012:role/tables"
@@ -293,8 +295,13 @@ def test_a_web_identity_becomes_keys(by_web_identity, sts, name):
     assert len(sts.asked) == 1, "keys that are good for a day are kept"
 
 
-def test_keys_that_run_out_are_renewed_and_a_commit_goes_on_once_they_are(by_web_identity, sts, name):
+@pytest.fixture
+def brief(sts):
+    """Keys that have run out when they come."""
     sts.until = datetime.now(timezone.utc)
+
+
+def test_keys_that_run_out_are_renewed_and_a_commit_goes_on_once_they_are(brief, by_web_identity, sts, name):
     client = by_web_identity
     run = epoch()
     assert not client.commit(prepared(client, name, run=run)).already_committed
@@ -369,10 +376,10 @@ def of_client(server: S3Server, secret: str = SECRET) -> dict[str, str]:
 def start_without_keys(s3, start_gateway):
     """Starts a gateway that has no key for the bucket that its clients may address; it logs all it can."""
 
-    def start(client_options: bool):
+    def start(client_options: bool, faults: bool = False):
         config = {"table": {"uri-prefixes": [f"s3://{s3.BUCKET}/"]}, "storage": {"client-options": client_options}}
         env = {"LANCE_GATEWAY_LOG_LEVEL": "trace,lance_gateway=trace", "AWS_EC2_METADATA_DISABLED": "true"}
-        return start_gateway(config=config, env=env)
+        return start_gateway(config=config, env=env, faults=faults)
 
     return start
 
@@ -475,6 +482,28 @@ def test_lgw_and_jobs_reach_the_store_with_the_keys_of_the_caller(s3, start_with
     wrong = command.run(gateway.uri, "--storage-option", SECRET, "count", uri, ok=False)
     assert (wrong.returncode, hides(wrong.stderr)) == (2, True)
     assert hides(everything_told(gateway))
+
+
+def test_the_record_of_a_job_holds_no_key_and_its_repeat_brings_them(s3, start_without_keys, connect, name):
+    gateway = start_without_keys(client_options=True, faults=True)
+    uri = f"s3://{s3.BUCKET}/{name}"
+    client = connect(gateway, of_client(s3))
+    for n in range(3):
+        client.commit(prepared(client, uri, n * 10, n * 10 + 10))
+    gateway.hold("put.manifest")
+    compaction = jobs_pb2.StartJobRequest(request_id=str(uuid.uuid4()), table=table(uri), compaction={})
+    client.jobs.StartJob(compaction)
+    gateway.reached("put.manifest")
+    record = next(Path(gateway.warehouse).glob(f"_lance_gateway/jobs/*/{compaction.request_id}")).read_bytes()
+    assert uri.encode() in record
+    assert hides(record) and KEY.encode() not in record
+    gateway.kill()
+    client = connect(gateway.restart(), of_client(s3))
+    known = client.jobs.GetJob(jobs_pb2.GetJobRequest(id=compaction.request_id)).job
+    assert known.state == jobs_pb2.JOB_STATE_INTERRUPTED
+    client.jobs.StartJob(compaction)
+    assert client.end_of_job(compaction.request_id).state == jobs_pb2.JOB_STATE_SUCCEEDED
+    assert client.describe(uri).num_fragments == 1
 
 
 def test_a_flink_table_brings_its_keys_and_no_plan_shows_them(cluster, session, s3, start_without_keys, connect, name):

@@ -17,6 +17,7 @@
 //! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
 //! | `commit` | prepare, commit, abort: the ledger |
 //! | `maintain` | compaction, cleanup, and the sweep of files that nobody names |
+//! | `records` | what a gateway keeps of itself in the warehouse |
 //! | `cache` | values that are made once for all who ask at the same time |
 //! | `faults` | where tests break things; not in a release build |
 //!
@@ -34,6 +35,7 @@ mod lance_error;
 mod lookup;
 mod maintain;
 mod options;
+mod records;
 mod scan;
 mod schema;
 mod search;
@@ -56,6 +58,7 @@ pub use index::{
 pub use lookup::{Lookup, LookupSpec};
 pub use maintain::{Cleaned, CleanupSpec, Compacted, Merge, Policy, Progress, ProgressSender, Swept, SweptFile};
 pub use options::*;
+pub use records::Record;
 pub use scan::ScanStream;
 pub use search::*;
 pub use types::*;

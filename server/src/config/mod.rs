@@ -18,8 +18,8 @@ pub use table::{
     TelemetryConfig, WriteConfig, all,
 };
 pub use values::{
-    ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OptionValue, OtlpEndpoint, Ratio, Secret,
-    SecretMap, StorageVersion, StoreMap, TextList, Warehouse,
+    ByteSize, FileMode, HumanDuration, InstanceName, Listen, LogFormat, LogLevel, OptionValue, OtlpEndpoint, Ratio,
+    Secret, SecretMap, StorageVersion, StoreMap, TextList, Warehouse,
 };
 
 /// Begin of our names in the environment.

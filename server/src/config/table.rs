@@ -3,8 +3,8 @@
 
 use super::read::Reader;
 use super::values::{
-    ByteSize, FileMode, HumanDuration, Listen, LogFormat, LogLevel, OtlpEndpoint, Ratio, SecretMap, StorageVersion,
-    StoreMap, TextList, Warehouse,
+    ByteSize, FileMode, HumanDuration, InstanceName, Listen, LogFormat, LogLevel, OtlpEndpoint, Ratio, SecretMap,
+    StorageVersion, StoreMap, TextList, Warehouse,
 };
 
 /// One option, as people see it.
@@ -292,8 +292,11 @@ options! {
         max_running: u32 = "2" in "1".."64" of "jobs", since "0.1.0";
         /// Jobs that wait or work.
         max_jobs: u32 = "100" in "1".."10000" of "jobs", since "0.1.0";
-        /// Jobs that are remembered after their end.
+        /// Jobs that are remembered after their end, and of those that a restart broke off.
         remembered_jobs: u32 = "200" in "1".."10000" of "jobs", since "0.1.0";
+        /// Name by which a gateway that comes back finds the jobs that it broke off; each gateway of a warehouse has its own. Empty: that
+        /// of the host with the first address of `listen`. Set it where one of them changes with a restart.
+        instance: InstanceName = "", since "0.1.0";
         /// Streams that follow a job at once.
         max_watches: u32 = "64" in "1".."65536" of "streams", since "0.1.0";
         /// Attempts of one step of a compaction against other writers.

@@ -33,6 +33,7 @@ fn samples(spec: &OptionSpec) -> (String, String) {
         ("storage.options", _) => pair("k=a", "k=b"),
         ("storage.stores", _) => pair(r#"{"s3://x/": {"k": "a"}}"#, r#"{"s3://x/": {"k": "b"}}"#),
         ("storage.client-options", _) => pair("true", "false"),
+        ("maintenance.instance", _) => pair("gateway-0", "gateway-1"),
         ("connection.unix-mode", _) => pair("0640", "0660"),
         ("log.level", _) => pair("warn", "debug"),
         ("log.format", _) => pair("json", "text"),

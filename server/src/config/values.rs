@@ -511,6 +511,29 @@ impl OptionValue for OtlpEndpoint {
     }
 }
 
+/// Tells a gateway from the others of its warehouse, if it has a name of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceName(pub Option<String>);
+
+impl OptionValue for InstanceName {
+    const KIND: &'static str = "a name";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let fits = text.len() <= 128
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
+        match text {
+            "" => Ok(Self(None)),
+            _ if fits => Ok(Self(Some(text.to_owned()))),
+            _ => {
+                Err("must be at most 128 of a-z, A-Z, 0-9, '.', '-' and '_', and begin with a letter or a digit"
+                    .to_owned())
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
@@ -559,5 +582,14 @@ mod tests {
         assert!(Warehouse::parse("s3://bucket/path?sig=1").is_err());
         assert!(Warehouse::parse("s3://bucket/path").is_ok());
         assert!(Warehouse::parse("./lance-warehouse").is_ok());
+    }
+
+    #[test]
+    fn the_name_of_a_gateway_is_one_part_of_a_path() {
+        assert_eq!(InstanceName::parse("").unwrap(), InstanceName(None));
+        assert_eq!(InstanceName::parse("gateway-0.a_b").unwrap().0.as_deref(), Some("gateway-0.a_b"));
+        for wrong in ["a/b", "..", "-", "a b", "ä", &"a".repeat(129)] {
+            assert!(InstanceName::parse(wrong).is_err(), "{wrong}");
+        }
     }
 }

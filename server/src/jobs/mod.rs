@@ -1,9 +1,10 @@
 //! Jobs: work in the background, a bounded number at once, on threads of its own.
 //!
-//! Jobs are known to this process only. What they do to tables is safe to stop at any point and to begin again, so nothing is
-//! kept over a restart: a job that was running is started anew by whoever wants it.
+//! Jobs run in this process only. What they do to tables is safe to stop at any point and to begin again, so all that is kept
+//! over a restart is that they were broken off: whoever wants one starts it anew.
 
 mod policy;
+mod records;
 mod run;
 mod threads;
 
@@ -19,7 +20,7 @@ use lance_gateway_proto::Reason;
 use lance_gateway_proto::v1::job::{Kind, Result as Outcome};
 use lance_gateway_proto::v1::{IndexBuild, Job, JobState, index_build};
 use prost::Message as _;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -31,6 +32,8 @@ use crate::status::{reason_of, status};
 use crate::telemetry::Metrics;
 
 pub use policy::{Properties, check_properties};
+use records::Records;
+pub use records::owner;
 use threads::Threads;
 
 /// Pause between two messages of a watched job, so that quick steps do not become many messages.
@@ -50,6 +53,7 @@ struct Inner {
     running: Arc<Semaphore>,
     stopping: CancellationToken,
     known: Mutex<Known>,
+    records: Records,
     threads: Threads,
     /// Tables that the policy is to look at before its next round.
     early: mpsc::Sender<Vec<String>>,
@@ -67,6 +71,8 @@ struct Entry {
     /// Of the job as it was asked for.
     request: u64,
     cancel: CancellationToken,
+    /// An earlier process ran it, and what was trained elsewhere is not known any more.
+    recalled: bool,
 }
 
 /// What a job ends with.
@@ -93,16 +99,18 @@ fn forget_what_was_trained(build: &mut IndexBuild) {
 }
 
 impl Jobs {
-    /// No jobs yet. The policy begins with the state `Serving`.
+    /// No jobs yet. The policy begins with the state `Serving`. `owner`: whose records of jobs are kept and recalled.
     pub fn new(
         lake: Lake,
         config: &MaintenanceConfig,
+        owner: &str,
         lifecycle: Arc<Lifecycle>,
         metrics: Arc<Metrics>,
     ) -> std::io::Result<Self> {
         let (early, asked) = mpsc::channel(convert::saturating(config.max_tables));
         let jobs = Self {
             inner: Arc::new(Inner {
+                records: Records::new(lake.clone(), owner),
                 lake,
                 config: config.clone(),
                 lifecycle,
@@ -128,6 +136,21 @@ impl Jobs {
         Ok(jobs)
     }
 
+    /// Shows the jobs that were broken off when this gateway was stopped.
+    pub async fn recall(&self) {
+        let jobs = self.inner.records.recall(self.inner.config.remembered_jobs).await;
+        if !jobs.is_empty() {
+            tracing::info!(jobs = jobs.len(), "jobs were broken off when the gateway was stopped");
+        }
+        let mut known = self.known();
+        for job in jobs {
+            let request = fingerprint(&job);
+            known.order.push_back(job.id.clone());
+            let (id, job) = (job.id.clone(), watch::Sender::new(job));
+            known.jobs.insert(id, Entry { job, request, cancel: CancellationToken::new(), recalled: true });
+        }
+    }
+
     /// A version was committed. After each few of them the policy looks at the table before its next round comes to it.
     pub fn landed(&self, name: &[String], version: u64) {
         if policy::is_early(&self.inner.config, version) {
@@ -142,25 +165,35 @@ impl Jobs {
             return Err(status(Reason::InvalidArgument, "kind is missing: compaction, cleanup or sweep"));
         };
         let request = fingerprint(&job);
-        let mut known = self.known();
-        if let Some(entry) = known.jobs.get(&job.id) {
-            if entry.request != request {
-                return Err(status(Reason::InvalidArgument, "request_id was used for another job; draw a new one"));
-            }
-            return Ok(entry.job.borrow().clone());
-        }
-        known.make_room(&self.inner.config)?;
         if let Some(Kind::IndexBuild(build)) = &mut job.kind {
             forget_what_was_trained(build);
         }
+        let mut known = self.known();
+        if let Some(entry) = known.jobs.get(&job.id) {
+            let asked = if entry.recalled { fingerprint(&job) } else { request };
+            if entry.request != asked {
+                return Err(status(Reason::InvalidArgument, "request_id was used for another job; draw a new one"));
+            }
+            if !entry.recalled {
+                return Ok(entry.job.borrow().clone());
+            }
+        }
+        let forgotten = known.make_room(&self.inner.config)?;
+        // One that was broken off begins anew.
+        known.order.retain(|id| *id != job.id);
         job.state = JobState::Running.into();
         "waiting".clone_into(&mut job.stage);
         job.started_at = Some(convert::to_timestamp(Utc::now()));
         let cancel = self.inner.stopping.child_token();
         let view = watch::Sender::new(job.clone());
         known.order.push_back(job.id.clone());
-        known.jobs.insert(job.id.clone(), Entry { job: view.clone(), request, cancel: cancel.clone() });
+        let entry = Entry { job: view.clone(), request, cancel: cancel.clone(), recalled: false };
+        known.jobs.insert(job.id.clone(), entry);
         drop(known);
+        for id in forgotten.into_iter().filter(|id| *id != job.id) {
+            let records = self.inner.records.clone();
+            self.inner.threads.spawn(async move { records.forget(&id).await });
+        }
         self.spawn(view, cancel, table, lake, kind);
         Ok(job)
     }
@@ -169,11 +202,16 @@ impl Jobs {
         let inner = self.inner.clone();
         let name = run::name(&kind);
         let held = inner.lifecycle.continue_work();
+        let by_policy = view.borrow().by_policy;
         let (progress, seen): (ProgressSender, _) = watch::channel(Progress::default());
+        let (begun, may_begin) = oneshot::channel();
+        // The policy starts its own again.
+        let record = (!by_policy).then(|| inner.threads.spawn(inner.records.clone().follow(view.subscribe(), begun)));
         let work = inner.threads.spawn({
             let running = inner.running.clone();
-            let by_policy = view.borrow().by_policy;
             async move {
+                // An error: there is to be no record.
+                may_begin.await.ok();
                 // First the table, so that jobs of one table do not take the room of others while they wait for each other.
                 let _alone = lake.maintain_alone(&table).await?;
                 let _room = running.acquire().await;
@@ -189,6 +227,9 @@ impl Jobs {
             let state = inner.finish(&view, end);
             inner.metrics.job_ended(name, state);
             tracing::info!(job = id, kind = name, state, "a job ended");
+            if let Some(record) = record {
+                record.await.ok();
+            }
         });
     }
 
@@ -256,7 +297,9 @@ impl Inner {
         };
         view.send_modify(|job| {
             job.state = state.into();
-            job.stage.clear();
+            if state != JobState::Interrupted {
+                job.stage.clear();
+            }
             job.ended_at = Some(convert::to_timestamp(Utc::now()));
             match end {
                 End::Done(outcome) => job.result = Some(outcome),
@@ -275,8 +318,8 @@ impl Inner {
 }
 
 impl Known {
-    /// Room for one more, at the cost of the oldest that has ended.
-    fn make_room(&mut self, config: &MaintenanceConfig) -> Result<(), Status> {
+    /// Room for one more, at the cost of the oldest that has ended. Answers the recalled ones that are forgotten.
+    fn make_room(&mut self, config: &MaintenanceConfig) -> Result<Vec<String>, Status> {
         let jobs = &self.jobs;
         let runs = |id: &String| jobs.get(id).is_some_and(|entry| entry.job.borrow().state() == JobState::Running);
         let running = self.order.iter().filter(|id| runs(id)).count();
@@ -296,10 +339,8 @@ impl Known {
             }
             !goes
         });
-        for id in forgotten {
-            self.jobs.remove(&id);
-        }
-        Ok(())
+        forgotten.retain(|id| self.jobs.remove(id).is_some_and(|entry| entry.recalled));
+        Ok(forgotten)
     }
 }
 
@@ -361,7 +402,7 @@ mod tests {
             known.order.push_back(job.id.clone());
             known.jobs.insert(
                 job.id.clone(),
-                Entry { job: watch::Sender::new(job), request: 0, cancel: CancellationToken::new() },
+                Entry { job: watch::Sender::new(job), request: 0, cancel: CancellationToken::new(), recalled: n == 1 },
             );
         }
         known
@@ -375,7 +416,7 @@ mod tests {
     fn the_oldest_that_has_ended_is_forgotten_and_one_that_runs_never() {
         use JobState::{Cancelled, Failed, Running, Succeeded};
         let mut known = known(&[Running, Succeeded, Failed, Running, Cancelled]);
-        known.make_room(&config(10, 2)).unwrap();
+        assert_eq!(known.make_room(&config(10, 2)).unwrap(), ["1"], "the recalled one has a record");
         assert_eq!(known.order, ["0", "3", "4"].map(str::to_owned));
         assert_eq!(known.jobs.len(), 3);
     }

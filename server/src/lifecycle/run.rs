@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::{Lifecycle, State};
 use crate::admission::Admission;
 use crate::config::{Config, Loaded};
-use crate::jobs::Jobs;
+use crate::jobs::{self, Jobs};
 use crate::state::Gateway;
 use crate::telemetry::{Metrics, Telemetry};
 use crate::transport::{self, ListenError, Listener};
@@ -123,8 +123,13 @@ async fn life(started: Instant, config: Arc<Config>, metrics: Arc<Metrics>) -> R
         // Nothing was begun yet.
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    let jobs = Jobs::new(lake.clone(), &config.maintenance, Arc::clone(&lifecycle), Arc::clone(&metrics))
+    let owner = jobs::owner(&config.maintenance, &bound).await;
+    let jobs = Jobs::new(lake.clone(), &config.maintenance, &owner, Arc::clone(&lifecycle), Arc::clone(&metrics))
         .map_err(Error::Jobs)?;
+    tokio::select! {
+        () = jobs.recall() => {}
+        () = signals.next() => return Ok(ExitCode::SUCCESS),
+    }
     let gateway = Gateway {
         lake,
         config: Arc::clone(&config),

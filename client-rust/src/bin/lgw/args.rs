@@ -254,7 +254,9 @@ pub enum IndexAction {
         #[arg(long)]
         replace: bool,
         #[command(flatten)]
-        knobs: Knobs,
+        vector: VectorKnobs,
+        #[command(flatten)]
+        text: TextKnobs,
         /// Show the job until it ends.
         #[arg(long)]
         wait: bool,
@@ -314,9 +316,9 @@ pub enum IndexType {
 }
 
 /// What can be set of an index over vectors.
-#[derive(Debug, Default, clap::Args)]
-pub struct Knobs {
-    /// l2, cosine, dot or hamming; without it as the table declares, else l2, and hamming for bytes.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+pub struct VectorKnobs {
+    /// l2, cosine, dot or hamming; without it as the table declares, else l2, hamming for bytes, and cosine for lists of vectors.
     #[arg(long, value_name = "M")]
     pub metric: Option<Metric>,
     /// Partitions [default: from the number of rows].
@@ -339,13 +341,39 @@ pub struct Knobs {
     pub ef_construction: Option<u32>,
 }
 
-impl Knobs {
-    pub fn is_empty(&self) -> bool {
-        self.metric.is_none()
-            && [self.partitions, self.sub_vectors, self.bits, self.m, self.max_level, self.ef_construction]
-                .iter()
-                .all(Option::is_none)
-    }
+/// What can be set of a full-text index.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+pub struct TextKnobs {
+    /// How text is cut into words, of INVERTED: simple, whitespace, raw or ngram [default: simple].
+    #[arg(long, value_name = "NAME")]
+    pub tokenizer: Option<String>,
+    /// Of stems and stop words [default: English].
+    #[arg(long, value_name = "NAME")]
+    pub language: Option<String>,
+    /// Keep positions, which phrases need [default: true].
+    #[arg(long, value_name = "BOOL")]
+    pub with_position: Option<bool>,
+    /// Ignore case [default: true].
+    #[arg(long, value_name = "BOOL")]
+    pub lower_case: Option<bool>,
+    /// Reduce words to their stems [default: true, of ngram false].
+    #[arg(long, value_name = "BOOL")]
+    pub stem: Option<bool>,
+    /// Leave out frequent words [default: true, of ngram false].
+    #[arg(long, value_name = "BOOL")]
+    pub remove_stop_words: Option<bool>,
+    /// Ignore accents [default: true].
+    #[arg(long, value_name = "BOOL")]
+    pub ascii_folding: Option<bool>,
+    /// Leave out longer words [default: 40].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_token_length: Option<u32>,
+    /// Shortest part of a word, of ngram [default: 3].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ngram_min_length: Option<u32>,
+    /// Longest part of a word, of ngram [default: 3].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ngram_max_length: Option<u32>,
 }
 
 #[derive(Debug, Subcommand)]

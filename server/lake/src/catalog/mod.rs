@@ -154,7 +154,7 @@ impl Lake {
         ))
     }
 
-    async fn folder(&self, namespace: &[String]) -> Result<(Arc<ObjectStore>, Path)> {
+    pub(crate) async fn folder(&self, namespace: &[String]) -> Result<(Arc<ObjectStore>, Path)> {
         let place = self.inner.warehouse.namespace(namespace)?;
         self.inner.stores.store(&place.uri()?, &*self.access(&place)?).await
     }

@@ -21,7 +21,7 @@ use lance_index::{IndexParams, IndexType};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Found, find_path};
-use crate::search::{Metric, declared_metric};
+use crate::search::{Metric, declared_metric, default_metric};
 use crate::table::excerpt;
 use crate::types::ColumnPath;
 
@@ -146,14 +146,14 @@ impl IndexSpec {
     }
 }
 
-/// What the column holds, if it is vectors: the type of an element, and their dimension. Of a multivector, those inside.
-fn vectors(data_type: &DataType) -> Option<(&DataType, i32)> {
-    match data_type {
-        DataType::FixedSizeList(element, dimension) => Some((element.data_type(), *dimension)),
-        DataType::List(inner) => match inner.data_type() {
-            DataType::FixedSizeList(element, dimension) => Some((element.data_type(), *dimension)),
-            _ => None,
-        },
+/// What the column holds, if it is vectors: the type of an element, their dimension, and whether a row has several.
+fn vectors(data_type: &DataType) -> Option<(&DataType, i32, bool)> {
+    let (vectors, multi) = match data_type {
+        DataType::List(inner) => (inner.data_type(), true),
+        other => (other, false),
+    };
+    match vectors {
+        DataType::FixedSizeList(element, dimension) => Some((element.data_type(), *dimension, multi)),
         _ => None,
     }
 }
@@ -184,7 +184,7 @@ impl VectorIndex {
         declared: Option<Metric>,
     ) -> Result<(IndexType, Box<dyn IndexParams>)> {
         let data_type = field.data_type();
-        let Some((element, dimension)) = vectors(&data_type) else {
+        let Some((element, dimension, multi)) = vectors(&data_type) else {
             return Err(Error::invalid(format!(
                 "column '{column}' is {data_type}: an index over vectors needs a FixedSizeList of numbers"
             )));
@@ -200,10 +200,20 @@ impl VectorIndex {
                 ),
             ));
         }
-        let metric = self.metric.or(declared).unwrap_or(if bytes { Metric::Hamming } else { Metric::L2 });
+        if bytes && multi {
+            return Err(Error::invalid(format!(
+                "column '{column}' has lists of vectors of bytes, which no index is over: those over lists are for floats"
+            )));
+        }
+        let metric = self.metric.or(declared).unwrap_or_else(|| default_metric(element, multi));
         if bytes != (metric == Metric::Hamming) {
             return Err(Error::invalid(format!(
                 "the metric {metric} does not fit column '{column}' of {element}: hamming is for bytes, the others for floats"
+            )));
+        }
+        if multi && metric != Metric::Cosine {
+            return Err(Error::invalid(format!(
+                "the metric {metric} does not fit column '{column}': an index over lists of vectors has cosine"
             )));
         }
         if bytes && self.index_type != VectorIndexType::IvfFlat {

@@ -20,8 +20,8 @@ const DOING: &str = "cannot read the indexes of the table";
 pub(super) struct VectorIndex {
     pub(super) name: String,
     pub(super) metric: Metric,
-    /// Searches of several queries can share what they read.
-    pub(super) shares: bool,
+    /// HNSW.
+    pub(super) is_graph: bool,
     segments: Vec<IndexMetadata>,
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn of_vectors(dataset: &Dataset, column: &VectorColumn, live: &
         found.push(VectorIndex {
             name: segment.name.clone(),
             metric: metric.into(),
-            shares: details.is_some_and(|details| details.hnsw_index_config.is_none()),
+            is_graph: details.is_none_or(|details| details.hnsw_index_config.is_some()),
             segments: vec![segment.clone()],
         });
     }

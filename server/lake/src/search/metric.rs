@@ -34,6 +34,16 @@ pub(crate) fn declared_metric(dataset: &Dataset, column: &str) -> Result<Option<
     found.map(|(key, value)| parse(key, value)).transpose()
 }
 
+/// Where neither query, nor table, nor index says one. An index over several vectors in a row has the cosine, so what is searched
+/// without one has it, too.
+pub(crate) fn default_metric(element: &DataType, multi: bool) -> Metric {
+    match element {
+        DataType::UInt8 => Metric::Hamming,
+        _ if multi => Metric::Cosine,
+        _ => Metric::L2,
+    }
+}
+
 /// The metric, and the index if one is to be used.
 pub(super) fn choose<'a>(
     column: &VectorColumn,
@@ -66,10 +76,8 @@ pub(super) fn choose<'a>(
             other.metric
         )));
     }
-    let metric = wanted.or(index.map(|index| index.metric)).unwrap_or(match column.element {
-        DataType::UInt8 => Metric::Hamming,
-        _ => Metric::L2,
-    });
+    let default = || default_metric(&column.element, column.multi);
+    let metric = wanted.or(index.map(|index| index.metric)).unwrap_or_else(default);
     if (metric == Metric::Hamming) != (column.element == DataType::UInt8) {
         let shown = excerpt(&column.shown);
         return Err(Error::invalid(match metric {

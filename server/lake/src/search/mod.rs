@@ -21,7 +21,7 @@ use arrow_array::{ArrayRef, Float32Array, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
 use futures::future::{BoxFuture, try_join};
-use lance::dataset::scanner::Scanner;
+use lance::dataset::scanner::{DEFAULT_XTR_OVERFETCH, Scanner};
 use lance::deps::datafusion::logical_expr::Expr;
 use lance_core::ROW_ID;
 use lance_core::datatypes::Schema as LanceSchema;
@@ -30,14 +30,15 @@ use lance_index::pb::VectorMetricType;
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::{Live, Piece, Projected, filter, plan_error, ranges};
-use crate::table::Handle;
+use crate::table::{Handle, excerpt};
 use crate::types::RowMetadata;
 use column::VectorColumn;
 use hybrid::Side;
+use index::VectorIndex;
 use rank::Order;
 
 pub use metric::check_metric_property;
-pub(crate) use metric::declared_metric;
+pub(crate) use metric::{declared_metric, default_metric};
 pub use types::*;
 
 const DISTANCE: &str = "_distance";
@@ -48,6 +49,8 @@ const BEST_FIRST: Order = Order::Descending(SCORE);
 
 /// Rows that are found if the query does not say how many.
 const DEFAULT_K: u64 = 10;
+/// Of an index over rows with several vectors, if the query says none: candidates whose vectors are read, for each row that is wanted.
+const REFINE_MULTI: u32 = 5;
 const DOING: &str = "cannot plan the search";
 /// What names a column.
 const PLACE: &str = "the search";
@@ -79,6 +82,27 @@ pub struct Searcher {
     first: Arc<[Piece]>,
 }
 
+/// Refuses what Lance would apply to each vector of a query alone, where an index finds rows that have several.
+fn check_multi(query: &VectorQuery, index: &VectorIndex, count: Count) -> Result<()> {
+    if query.lower_bound.is_some() || query.upper_bound.is_some() {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "the index '{}' of rows with several vectors knows no bounds of their distance; leave them out, or ask for an \
+                 exact search",
+                excerpt(&index.name)
+            ),
+        ));
+    }
+    let least = count.wanted() as u64 * u64::from(*DEFAULT_XTR_OVERFETCH);
+    match query.ef.map(u64::from) {
+        Some(ef) if index.is_graph && ef < least => Err(Error::invalid(format!(
+            "ef is {ef}, less than the {least} candidates that each vector of the query needs among rows with several"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// What a query of vectors is compared with, and how.
 struct Target {
     column: VectorColumn,
@@ -91,6 +115,7 @@ struct Target {
     segments: Option<Vec<uuid::Uuid>>,
     used: IndexUse,
     count: Count,
+    refine_factor: Option<u32>,
 }
 
 impl Target {
@@ -235,11 +260,19 @@ impl Searcher {
         let fixed_probes = query.min_nprobes.is_some() && query.min_nprobes == query.max_nprobes;
         let shares = !column.multi
             && index.is_none_or(|index| {
-                index.shares && fixed_probes && used.num_unindexed_rows == 0 && shared::can_refine(query)
+                !index.is_graph && fixed_probes && used.num_unindexed_rows == 0 && shared::can_refine(query)
             });
-        let refine_factor = query.refine_factor.filter(|_| index.is_some());
         let segments = index.filter(|_| indexes.len() > 1).map(|index| index.segments());
-        Ok(Target { column, metric, shares, refine_factor, segments, used, count })
+        let mut refine_factor = query.refine_factor.filter(|_| index.is_some());
+        if let Some(index) = index.filter(|_| column.multi) {
+            check_multi(query, index, count)?;
+            // What Lance guesses from the index alone is neither the distance nor the rank.
+            refine_factor = refine_factor.or_else(|| {
+                let most = self.lake.inner.options.search.max_candidates / count.wanted();
+                Some(u32::try_from(most).unwrap_or(u32::MAX).clamp(1, REFINE_MULTI))
+            });
+        }
+        Ok(Target { column, metric, shares, segments, used, count, refine_factor })
     }
 
     fn num_rows(&self) -> u64 {
@@ -329,7 +362,7 @@ impl Searcher {
         if let Some(ef) = query.ef {
             scanner.ef(ef as usize);
         }
-        if let Some(factor) = query.refine_factor {
+        if let Some(factor) = target.refine_factor {
             scanner.refine(factor);
         }
         if let Some(segments) = &target.segments {

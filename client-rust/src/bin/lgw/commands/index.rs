@@ -7,14 +7,14 @@ use lance_gateway_client::{
 use serde::Serialize;
 
 use super::{jobs, time};
-use crate::args::{IndexAction, IndexType, Knobs};
+use crate::args::{IndexAction, IndexType, TextKnobs, VectorKnobs};
 use crate::console::{Console, human_bytes};
 use crate::failure::{Failure, Result};
 
 pub async fn run(client: &Client, action: &IndexAction, console: &Console) -> Result<()> {
     match action {
-        IndexAction::Create { table, column, index_type, name, replace, knobs, wait } => {
-            let mut spec = spec(column, *index_type, knobs)?.replace(*replace);
+        IndexAction::Create { table, column, index_type, name, replace, vector, text, wait } => {
+            let mut spec = spec(column, *index_type, vector, text)?.replace(*replace);
             if let Some(name) = name {
                 spec = spec.name(name);
             }
@@ -49,42 +49,52 @@ struct Dropped {
 /// What a type is over.
 enum Kind {
     Vectors(VectorIndexType),
-    /// Nothing can be set of it.
-    Others(IndexSpec),
+    Scalars(ScalarIndexType),
+    Text,
+}
+
+impl Kind {
+    fn of(index_type: IndexType) -> Self {
+        match index_type {
+            IndexType::IvfFlat => Self::Vectors(VectorIndexType::IvfFlat),
+            IndexType::IvfPq => Self::Vectors(VectorIndexType::IvfPq),
+            IndexType::IvfSq => Self::Vectors(VectorIndexType::IvfSq),
+            IndexType::IvfRq => Self::Vectors(VectorIndexType::IvfRq),
+            IndexType::IvfHnswFlat => Self::Vectors(VectorIndexType::IvfHnswFlat),
+            IndexType::IvfHnswSq => Self::Vectors(VectorIndexType::IvfHnswSq),
+            IndexType::IvfHnswPq => Self::Vectors(VectorIndexType::IvfHnswPq),
+            IndexType::BTree => Self::Scalars(ScalarIndexType::BTree),
+            IndexType::Bitmap => Self::Scalars(ScalarIndexType::Bitmap),
+            IndexType::LabelList => Self::Scalars(ScalarIndexType::LabelList),
+            IndexType::Ngram => Self::Scalars(ScalarIndexType::NGram),
+            IndexType::Zonemap => Self::Scalars(ScalarIndexType::ZoneMap),
+            IndexType::BloomFilter => Self::Scalars(ScalarIndexType::BloomFilter),
+            IndexType::Inverted => Self::Text,
+        }
+    }
 }
 
 /// Knobs that the type does not have are wrong usage: nothing that was asked for is left out silently.
-fn spec(column: &ColumnPath, index_type: IndexType, knobs: &Knobs) -> Result<IndexSpec> {
-    let scalar = |index_type| IndexSpec::scalar(column.clone(), index_type);
-    let kind = match index_type {
-        IndexType::IvfFlat => Kind::Vectors(VectorIndexType::IvfFlat),
-        IndexType::IvfPq => Kind::Vectors(VectorIndexType::IvfPq),
-        IndexType::IvfSq => Kind::Vectors(VectorIndexType::IvfSq),
-        IndexType::IvfRq => Kind::Vectors(VectorIndexType::IvfRq),
-        IndexType::IvfHnswFlat => Kind::Vectors(VectorIndexType::IvfHnswFlat),
-        IndexType::IvfHnswSq => Kind::Vectors(VectorIndexType::IvfHnswSq),
-        IndexType::IvfHnswPq => Kind::Vectors(VectorIndexType::IvfHnswPq),
-        IndexType::BTree => Kind::Others(scalar(ScalarIndexType::BTree)),
-        IndexType::Bitmap => Kind::Others(scalar(ScalarIndexType::Bitmap)),
-        IndexType::LabelList => Kind::Others(scalar(ScalarIndexType::LabelList)),
-        IndexType::Ngram => Kind::Others(scalar(ScalarIndexType::NGram)),
-        IndexType::Zonemap => Kind::Others(scalar(ScalarIndexType::ZoneMap)),
-        IndexType::BloomFilter => Kind::Others(scalar(ScalarIndexType::BloomFilter)),
-        IndexType::Inverted => {
-            Kind::Others(IndexSpec::full_text(column.clone(), FullTextIndex::default().with_position(true)))
-        }
-    };
-    let vector = match kind {
-        Kind::Vectors(vector) => vector,
-        Kind::Others(other) if knobs.is_empty() => return Ok(other),
-        Kind::Others(_) => {
-            return Err(Failure::Usage(
-                "--metric, --partitions, --sub-vectors, --bits, --m, --max-level and --ef-construction are for IVF_… types"
-                    .to_owned(),
-            ));
-        }
-    };
-    let mut index = VectorIndex::new(vector);
+fn spec(column: &ColumnPath, index_type: IndexType, vector: &VectorKnobs, text: &TextKnobs) -> Result<IndexSpec> {
+    let kind = Kind::of(index_type);
+    if !matches!(kind, Kind::Vectors(_)) && *vector != VectorKnobs::default() {
+        let knobs = "--metric, --partitions, --sub-vectors, --bits, --m, --max-level and --ef-construction";
+        return Err(Failure::Usage(format!("{knobs} are for IVF_… types")));
+    }
+    if !matches!(kind, Kind::Text) && *text != TextKnobs::default() {
+        let knobs = "--tokenizer, --language, --with-position, --lower-case, --stem, --remove-stop-words, --ascii-folding, \
+                     --max-token-length, --ngram-min-length and --ngram-max-length";
+        return Err(Failure::Usage(format!("{knobs} are for INVERTED")));
+    }
+    Ok(match kind {
+        Kind::Vectors(index_type) => IndexSpec::vector(column.clone(), vector_index(index_type, vector)),
+        Kind::Scalars(index_type) => IndexSpec::scalar(column.clone(), index_type),
+        Kind::Text => IndexSpec::full_text(column.clone(), full_text_index(text)),
+    })
+}
+
+fn vector_index(index_type: VectorIndexType, knobs: &VectorKnobs) -> VectorIndex {
+    let mut index = VectorIndex::new(index_type);
     if let Some(metric) = knobs.metric {
         index = index.metric(metric);
     }
@@ -102,7 +112,42 @@ fn spec(column: &ColumnPath, index_type: IndexType, knobs: &Knobs) -> Result<Ind
             index = set(index, value);
         }
     }
-    Ok(IndexSpec::vector(column.clone(), index))
+    index
+}
+
+fn full_text_index(knobs: &TextKnobs) -> FullTextIndex {
+    // Unlike in Lance, so that phrases are found.
+    let mut index = FullTextIndex::default().with_position(knobs.with_position.unwrap_or(true));
+    if let Some(tokenizer) = &knobs.tokenizer {
+        index = index.tokenizer(tokenizer);
+    }
+    if let Some(language) = &knobs.language {
+        index = index.language(language);
+    }
+    type Switch = fn(FullTextIndex, bool) -> FullTextIndex;
+    let switches: [(Option<bool>, Switch); 4] = [
+        (knobs.lower_case, FullTextIndex::lower_case),
+        (knobs.stem, FullTextIndex::stem),
+        (knobs.remove_stop_words, FullTextIndex::remove_stop_words),
+        (knobs.ascii_folding, FullTextIndex::ascii_folding),
+    ];
+    type Set = fn(FullTextIndex, u32) -> FullTextIndex;
+    let lengths: [(Option<u32>, Set); 3] = [
+        (knobs.max_token_length, FullTextIndex::max_token_length),
+        (knobs.ngram_min_length, FullTextIndex::ngram_min_length),
+        (knobs.ngram_max_length, FullTextIndex::ngram_max_length),
+    ];
+    for (on, switch) in switches {
+        if let Some(on) = on {
+            index = switch(index, on);
+        }
+    }
+    for (length, set) in lengths {
+        if let Some(length) = length {
+            index = set(index, length);
+        }
+    }
+    index
 }
 
 #[derive(Serialize)]
