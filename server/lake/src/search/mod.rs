@@ -115,7 +115,6 @@ struct Target {
     segments: Option<Vec<uuid::Uuid>>,
     used: IndexUse,
     count: Count,
-    refine_factor: Option<u32>,
 }
 
 impl Target {
@@ -272,7 +271,7 @@ impl Searcher {
                 Some(u32::try_from(most).unwrap_or(u32::MAX).clamp(1, REFINE_MULTI))
             });
         }
-        Ok(Target { column, metric, shares, segments, used, count, refine_factor })
+        Ok(Target { column, metric, shares, refine_factor, segments, used, count })
     }
 
     fn num_rows(&self) -> u64 {
