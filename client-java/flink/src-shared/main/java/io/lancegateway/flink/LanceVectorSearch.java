@@ -109,7 +109,10 @@ public final class LanceVectorSearch implements AutoCloseable, Serializable {
             return this;
         }
 
-        /** Default: the one that the table declares, else that of the index, else L2. */
+        /**
+         * Default: the one that the table declares, else that of the index, else L2 (the cosine
+         * among lists of vectors).
+         */
         public Builder metric(@Nullable Metric metric) {
             this.metric = metric;
             return this;

@@ -122,7 +122,10 @@ public class LanceVectorSearch implements Closeable, Serializable {
             return this;
         }
 
-        /** Default: the one that the table declares, else that of the index, else L2. */
+        /**
+         * Default: the one that the table declares, else that of the index, else L2 (the cosine
+         * among lists of vectors).
+         */
         public Builder metricType(@Nullable MetricType metricType) {
             builder.metric(metricType == null ? null : metricType.metric());
             return this;
