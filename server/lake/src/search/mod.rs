@@ -330,12 +330,15 @@ impl Searcher {
         if self.live.is_empty() {
             return Ok(no_rows(read, DISTANCE));
         }
-        let (scanner, batch_rows) = self.nearest_scanner(query, target, key, target.count.wanted(), read).await?;
+        let (mut scanner, batch_rows) = self.nearest_scanner(query, target, key, target.count.wanted(), read).await?;
+        if let Some(factor) = target.refine_factor {
+            scanner.refine(factor);
+        }
         let rows = self.run(&scanner, batch_rows, self.max_bytes()).await?;
         rank::cut(&rows, NEAREST_FIRST, target.count.offset, target.count.k)
     }
 
-    /// `key`: one query, or a list of several.
+    /// `key`: one query, or a list of several. Nothing is refined yet.
     async fn nearest_scanner(
         &self,
         query: &VectorQuery,
@@ -360,9 +363,6 @@ impl Searcher {
         }
         if let Some(ef) = query.ef {
             scanner.ef(ef as usize);
-        }
-        if let Some(factor) = target.refine_factor {
-            scanner.refine(factor);
         }
         if let Some(segments) = &target.segments {
             scanner.with_index_segments(segments.clone()).map_err(|e| plan_error(e, DOING))?;

@@ -104,9 +104,8 @@ impl Searcher {
         let Count { k, offset } = target.count;
         let ids = RowMetadata { row_id: true, ..RowMetadata::default() };
         let vectors = Projected::new(&self.dataset, Some(std::slice::from_ref(&query.column)), ids)?.read;
-        let coarse = VectorQuery { refine_factor: None, ..query.clone() };
         let candidates = target.count.wanted().saturating_mul(factor as usize);
-        let candidates = self.near_each(&coarse, target, keys, candidates, &vectors).await?;
+        let candidates = self.near_each(query, target, keys, candidates, &vectors).await?;
         let mut near = Vec::with_capacity(keys.len());
         for (key, own) in keys.iter().zip(candidates) {
             let metric = VectorMetricType::from(target.metric).into();
