@@ -51,6 +51,12 @@ class IndexITCase extends FlinkAndGateway {
                 .singleElement()
                 .asString()
                 .endsWith(", 310, 0, false]");
+        // The same words in another statement are another call.
+        insertVectors(env, table, 311, 315);
+        assertThat(call(env, "optimize_index('%s', 'name', 'v_idx'", table))
+                .singleElement()
+                .asString()
+                .endsWith(", 315, 0, false]");
         assertThat(call(env, "drop_index('%s', 'v_idx'", table)).hasSize(1);
         assertThat(index(table)).extracting(IndexStatistics::getName).containsExactly("word_idx");
     }

@@ -29,7 +29,11 @@ public abstract class IndexFunction extends PortableFunction<Row> {
 
     @Override
     public void open(FunctionContext context) {
-        jobId = context.getMetricGroup().getAllVariables().get("<job_id>");
+        // Without one, no call is a repeat of another.
+        jobId =
+                context.getMetricGroup()
+                        .getAllVariables()
+                        .getOrDefault("<job_id>", UUID.randomUUID().toString());
     }
 
     /** Names and values to a map; {@code gateway.uri} may be among them everywhere. */
