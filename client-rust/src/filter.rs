@@ -5,7 +5,7 @@ use std::ops::Not;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Timelike};
 use lance_gateway_proto::v1::{self, Operator, expression, literal};
 
-use crate::ColumnPath;
+use crate::{ColumnPath, Error, Result};
 
 /// Rows to keep. From an [`Expr`], or from text as SQL.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +54,16 @@ impl From<String> for Filter {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expr(v1::Expression);
+
+impl Expr {
+    /// The constant that this is.
+    pub(crate) fn into_literal(self) -> Result<v1::Literal> {
+        match self.0.kind {
+            Some(expression::Kind::Literal(literal)) => Ok(literal),
+            _ => Err(Error::invalid_request("a column is set to a constant, or to SQL")),
+        }
+    }
+}
 
 /// The value of a column, or with several names of a field of a struct column.
 pub fn col(column: impl Into<ColumnPath>) -> Expr {

@@ -38,6 +38,7 @@ mod ids;
 mod index;
 mod jobs;
 mod lookup;
+mod merge;
 mod options;
 mod retry;
 mod scan;
@@ -57,6 +58,7 @@ pub use index::{
 pub use jobs::{Cleanup, Job, JobKind, JobResult, JobState, JobWatch, SweptFile};
 pub use lance_gateway_proto::{Reason, Retry};
 pub use lookup::{LookedUp, Lookup, Lookups};
+pub use merge::{Assigned, ChangeOptions, Changed, MergeOptions, WhenMatched, WhenNotMatched, WhenNotMatchedBySource};
 pub use options::{ClientOptions, RetryOptions, StorageOptions, TlsOptions};
 pub use scan::{Plan, Read, RowMetadata, RowStream, Scan, Split};
 pub use search::{
@@ -67,6 +69,6 @@ pub use table::{
     CreateOptions, Created, GatewayState, IndexDescription, Limits, RowCount, Status, TableDescription, TableVersion,
 };
 pub use write::{
-    BeginOptions, CommitRecord, CommitState, Committable, Committed, PutOptions, PutSummary, Stage, StageProgress,
-    Staged, Write, WriteMode,
+    BeginOptions, CommitRecord, CommitState, Committable, Committed, MergeCounts, PutOptions, PutSummary, Stage,
+    StageProgress, Staged, Write, WriteMode,
 };

@@ -18,7 +18,7 @@ use crate::ids::time_from_wire;
 use crate::retry::repeat;
 use crate::{Client, CommitId, CreateOptions, Error, Result, TableId, schema};
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a write does to the rows that are there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum WriteMode {
     Append,
     /// The first commit replaces all rows and the schema, the later ones append.
     Overwrite,
+    /// Rows are changes by key: see [`Write::schema`].
+    Merge,
 }
 
 impl WriteMode {
@@ -35,6 +37,7 @@ impl WriteMode {
         match self {
             Self::Append => v1::WriteMode::Append.into(),
             Self::Overwrite => v1::WriteMode::Overwrite.into(),
+            Self::Merge => v1::WriteMode::Merge.into(),
         }
     }
 }
@@ -42,12 +45,15 @@ impl WriteMode {
 /// How a staged write begins.
 #[derive(Debug, Clone, Default)]
 pub struct BeginOptions {
-    /// Schema of the rows. None: the table's.
+    /// Schema of the rows. None: the table's. For [`WriteMode::Merge`] it may have some of the columns only: the others of a row
+    /// that is there stay as they are.
     pub schema: Option<SchemaRef>,
     /// How to create the table if it is not there. None: it must be there.
     pub create: Option<CreateOptions>,
-    /// Append or overwrite.
+    /// What becomes of the rows that are there.
     pub mode: WriteMode,
+    /// For [`WriteMode::Merge`]: the columns that tell rows apart. Empty: the primary key of the table.
+    pub key: Vec<String>,
     /// Names a run of a job, for overwriting once: drawn at random at the first start, and kept over restarts. None: drawn
     /// now.
     pub run_id: Option<String>,
@@ -94,6 +100,28 @@ pub struct Committed {
     pub version: u64,
     /// Whether an earlier call had done it.
     pub already_committed: bool,
+    /// What became of the keys of a merge, as far as the table remembers it.
+    pub merged: Option<MergeCounts>,
+}
+
+/// What became of the distinct keys of a merge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MergeCounts {
+    /// Were not there.
+    pub num_inserted: u64,
+    /// Were there.
+    pub num_updated: u64,
+    /// Were there, and are no more.
+    pub num_deleted: u64,
+    /// Changed nothing: deleted ones that were not there, and those that the call leaves alone.
+    pub num_unchanged: u64,
+}
+
+impl MergeCounts {
+    fn from_wire(counts: v1::MergeCounts) -> Self {
+        let v1::MergeCounts { num_inserted, num_updated, num_deleted, num_unchanged } = counts;
+        Self { num_inserted, num_updated, num_deleted, num_unchanged }
+    }
 }
 
 /// What a table knows of a commit.
@@ -147,6 +175,8 @@ pub struct PutSummary {
     pub num_bytes: u64,
     /// What a repeat must carry.
     pub request_id: String,
+    /// What became of the keys of a merge, as far as the table remembers it.
+    pub merged: Option<MergeCounts>,
 }
 
 impl Client {
@@ -157,7 +187,7 @@ impl Client {
         let run_id = match (options.mode, &options.run_id) {
             (_, Some(run)) => run.clone(),
             (WriteMode::Overwrite, None) => Uuid::new_v4().to_string(),
-            (WriteMode::Append, None) => String::new(),
+            (WriteMode::Append | WriteMode::Merge, None) => String::new(),
         };
         let message = v1::BeginWriteRequest {
             request_id: call.request_id.clone(),
@@ -166,6 +196,7 @@ impl Client {
             create: options.create.as_ref().map(CreateOptions::to_wire),
             mode: options.mode.to_wire(),
             run_id,
+            key: options.key.clone(),
         };
         let answer = send!(self.writes().begin_write, call, message)?;
         let schema = schema::from_wire(&answer.schema)?;
@@ -184,18 +215,22 @@ impl Client {
         let message = v1::CommitRequest { committable: committable.bytes.clone() };
         let error = match send!(self.writes().commit, call, message) {
             Ok(answer) => {
-                return Ok(Committed { version: answer.version, already_committed: answer.already_committed });
+                return Ok(Committed {
+                    version: answer.version,
+                    already_committed: answer.already_committed,
+                    merged: answer.merged.map(MergeCounts::from_wire),
+                });
             }
             Err(error) if error.is_outcome_unknown() => error,
             Err(error) => return Err(error),
         };
-        match self.get_commit(&committable.table, &committable.id).await {
-            Ok(CommitState::Committed(version)) => Ok(Committed { version, already_committed: true }),
-            Ok(CommitState::Aborted) => {
+        match self.known(&committable.table, &committable.id).await {
+            Ok((CommitState::Committed(version), merged)) => Ok(Committed { version, already_committed: true, merged }),
+            Ok((CommitState::Aborted, _)) => {
                 Err(Error::refused(Reason::CommitAborted, format!("commit {} was aborted", committable.id)))
             }
             // An attempt may still be under way, so "not committed" is not the last word.
-            Ok(CommitState::NotCommitted) | Err(_) => Err(error),
+            Ok((CommitState::NotCommitted, _)) | Err(_) => Err(error),
         }
     }
 
@@ -218,9 +253,14 @@ impl Client {
 
     /// What the table knows of a commit.
     pub async fn get_commit(&self, table: impl Into<TableId>, id: &CommitId) -> Result<CommitState> {
-        let message = v1::GetCommitRequest { table: table.into().to_wire(), id: id.to_wire() };
+        Ok(self.known(&table.into(), id).await?.0)
+    }
+
+    async fn known(&self, table: &TableId, id: &CommitId) -> Result<(CommitState, Option<MergeCounts>)> {
+        let message = v1::GetCommitRequest { table: table.to_wire(), id: id.to_wire() };
         let answer = send!(self.writes().get_commit, Call::reads("get commit"), message)?;
-        Ok(CommitState::from_wire(answer.state(), answer.version))
+        let merged = answer.merged.map(MergeCounts::from_wire);
+        Ok((CommitState::from_wire(answer.state(), answer.version), merged))
     }
 
     /// Commits that are prepared, and of each epoch the newest that are finished; newest first.
@@ -253,7 +293,7 @@ impl Client {
         &self,
         table: impl Into<TableId>,
         schema: &SchemaRef,
-        mut batches: impl FnMut() -> S,
+        batches: impl FnMut() -> S,
         options: &PutOptions,
     ) -> Result<PutSummary>
     where
@@ -262,13 +302,28 @@ impl Client {
     {
         let table = table.into();
         let (command, call) = put_command(&table, options);
+        self.put_repeated(&table, &call, command, schema, batches).await
+    }
+
+    pub(crate) async fn put_repeated<S, E>(
+        &self,
+        table: &TableId,
+        call: &Call,
+        command: Bytes,
+        schema: &SchemaRef,
+        mut batches: impl FnMut() -> S,
+    ) -> Result<PutSummary>
+    where
+        S: Stream<Item = Result<RecordBatch, E>>,
+        E: Into<BoxError>,
+    {
         repeat(&self.options().retry, Effect::Changes, || {
-            self.put_once(&table, &call, command.clone(), schema, batches())
+            self.put_once(table, call, command.clone(), schema, batches())
         })
         .await
     }
 
-    async fn put_once<E: Into<BoxError>>(
+    pub(crate) async fn put_once<E: Into<BoxError>>(
         &self,
         table: &TableId,
         call: &Call,
@@ -294,13 +349,16 @@ impl Client {
             Ok(ack) => {
                 let ack = v1::PutAck::decode(ack)
                     .map_err(|e| Error::protocol(format!("the gateway sent no summary of the put: {e}")))?;
-                let v1::PutAck { version, num_rows, num_bytes } = ack;
-                Ok(PutSummary { version, num_rows, num_bytes, request_id })
+                let v1::PutAck { version, num_rows, num_bytes, merged } = ack;
+                let merged = merged.map(MergeCounts::from_wire);
+                Ok(PutSummary { version, num_rows, num_bytes, request_id, merged })
             }
-            Err(error) if error.is_outcome_unknown() => match self.get_commit(table, &put_commit(&request_id)).await {
-                Ok(CommitState::Committed(version)) => Ok(PutSummary { version, num_rows, num_bytes, request_id }),
+            Err(error) if error.is_outcome_unknown() => match self.known(table, &put_commit(&request_id)).await {
+                Ok((CommitState::Committed(version), merged)) => {
+                    Ok(PutSummary { version, num_rows, num_bytes, request_id, merged })
+                }
                 // It may still be under way, so "not committed" is not the last word.
-                Ok(CommitState::NotCommitted | CommitState::Aborted) | Err(_) => Err(error),
+                Ok((CommitState::NotCommitted | CommitState::Aborted, _)) | Err(_) => Err(error),
             },
             Err(error) => Err(error),
         }

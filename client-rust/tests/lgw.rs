@@ -385,7 +385,7 @@ async fn wrong_usage_has_its_own_exit_code() {
         &["scan", "words", "--version", "1", "--tag", "x"],
         &["scan", "words", "--as-of", "yesterday"],
         &["put", "words"],
-        &["put", "words", "rows.csv", "--mode", "merge"],
+        &["put", "words", "rows.csv", "--mode", "upsert"],
         &["status", "--timeout", "0"],
     ] {
         let run = lgw(&gateway, args).await;

@@ -15,8 +15,8 @@ use arrow_schema::SchemaRef;
 use fake::{FakeGateway, Fault, overloaded, quick, refusal};
 use futures::stream;
 use lance_gateway_client::{
-    BeginOptions, Client, ClientOptions, CommitId, CommitState, Committable, CreateOptions, ErrorKind, PutOptions,
-    Reason, StorageOptions, Write,
+    Assigned, BeginOptions, ChangeOptions, Client, ClientOptions, CommitId, CommitState, Committable, CreateOptions,
+    ErrorKind, MergeOptions, PutOptions, Reason, StorageOptions, Write, lit,
 };
 use tonic::Status;
 use uuid::Uuid;
@@ -72,6 +72,32 @@ async fn storage_options_go_with_every_call_and_into_no_message() {
     assert!(calls.len() >= 6, "{calls:?}");
     for call in calls {
         assert_eq!(call.storage.get("s3-secret-key").map(String::as_str), Some("hunter2"), "{}", call.rpc);
+    }
+}
+
+#[tokio::test]
+async fn a_merge_a_delete_and_an_update_whose_replies_are_lost_happen_once() {
+    let gateway = FakeGateway::start().await;
+    let client = gateway.client().await;
+    begin(&gateway, &client).await;
+    for rpc in ["DoPut", "DeleteRows", "UpdateRows"] {
+        gateway.fail_next(rpc, Fault::LoseReply);
+    }
+    let again = || rows(vec![numbers(0..5)]);
+    let merged = client.merge_repeatable("t", &schema(), again, &MergeOptions::default()).await.unwrap();
+    assert_eq!((merged.num_rows, gateway.num_rows("t")), (5, 5));
+
+    let which = ChangeOptions { filter: Some("n > 1".into()), version: Some(2), ..ChangeOptions::default() };
+    let deleted = client.delete_rows("t", &which).await.unwrap();
+    assert_eq!((deleted.num_rows, deleted.already_committed), (7, true));
+    let assigned = [("n".to_owned(), Assigned::Literal(lit(7))), ("m".to_owned(), Assigned::Sql("n + 1".to_owned()))];
+    let updated = client.update_rows("t", &assigned.into(), &ChangeOptions::default()).await.unwrap();
+    assert_eq!((updated.num_rows, updated.already_committed), (2, true));
+    assert_eq!(updated.version, deleted.version + 1);
+    for rpc in ["DeleteRows", "UpdateRows"] {
+        let calls = gateway.calls(rpc);
+        assert_eq!(calls.len(), 2, "{rpc}");
+        assert_eq!(calls[0].detail, calls[1].detail, "a repeat carries the same request id");
     }
 }
 

@@ -74,6 +74,8 @@ reasons! {
     SchemaMismatch = "SCHEMA_MISMATCH", InvalidArgument, Never;
     /// The query, the table and the index do not compare vectors alike.
     MetricMismatch = "METRIC_MISMATCH", InvalidArgument, Never;
+    /// Two rows of a merge have one key.
+    DuplicateKey = "DUPLICATE_KEY", InvalidArgument, Never;
     /// There is no such table.
     TableNotFound = "TABLE_NOT_FOUND", NotFound, Never;
     /// The table has no such version, or no longer.
@@ -104,6 +106,8 @@ reasons! {
     CommitConflict = "COMMIT_CONFLICT", FailedPrecondition, Never;
     /// Other writers were faster, more often than the gateway retries.
     ConcurrentModification = "CONCURRENT_MODIFICATION", Aborted, Backoff;
+    /// An earlier commit of the epoch is neither committed nor aborted.
+    CommitOutOfOrder = "COMMIT_OUT_OF_ORDER", Aborted, Backoff;
     /// The commit may or may not have happened.
     CommitStateUnknown = "COMMIT_STATE_UNKNOWN", Unknown, Resolve;
     /// Commits to the store could be lost.

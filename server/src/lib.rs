@@ -20,7 +20,8 @@ pub mod telemetry;
 pub mod transport;
 
 use lance_gateway_lake::{
-    CommitOptions, LakeOptions, MaintenanceOptions, ProbeOptions, ScanOptions, SearchOptions, WriteOptions,
+    CommitOptions, LakeOptions, MaintenanceOptions, MergeOptions, ProbeOptions, ScanOptions, SearchOptions,
+    WriteOptions,
 };
 
 use config::Config;
@@ -81,6 +82,7 @@ pub fn lake_options(config: &Config) -> LakeOptions {
             max_out_of_order: convert::saturating(config.commit.max_out_of_order),
             remembered_versions: convert::saturating(config.commit.remembered_versions),
         },
+        merge: MergeOptions { keys: convert::saturating(config.merge.keys) },
         maintenance: MaintenanceOptions {
             threads: convert::saturating(config.maintenance.threads),
             memory_bytes: config.maintenance.memory_bytes.bytes(),

@@ -44,6 +44,9 @@ impl Gateway {
         if let Ok(Committed { table: TableId::Name(name), version, already_committed: false, .. }) = result {
             self.jobs.landed(name, *version);
         }
+        if let Ok(Committed { table, merged: Some(counts), already_committed: false, .. }) = result {
+            self.jobs.merged(table.clone(), *counts);
+        }
     }
 
     /// The lake as the caller wants it to be reached: with the storage options of its call, if it has some.

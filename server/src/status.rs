@@ -113,6 +113,7 @@ pub fn reason_of(kind: ErrorKind) -> Reason {
         ErrorKind::ColumnNotFound => Reason::ColumnNotFound,
         ErrorKind::SchemaMismatch => Reason::SchemaMismatch,
         ErrorKind::MetricMismatch => Reason::MetricMismatch,
+        ErrorKind::DuplicateKey => Reason::DuplicateKey,
         ErrorKind::TableNotFound => Reason::TableNotFound,
         ErrorKind::TableVersionNotFound => Reason::TableVersionNotFound,
         ErrorKind::TableAlreadyExists => Reason::TableAlreadyExists,
@@ -127,6 +128,7 @@ pub fn reason_of(kind: ErrorKind) -> Reason {
         ErrorKind::CommitAborted => Reason::CommitAborted,
         ErrorKind::CommitConflict => Reason::CommitConflict,
         ErrorKind::ConcurrentModification => Reason::ConcurrentModification,
+        ErrorKind::CommitOutOfOrder => Reason::CommitOutOfOrder,
         ErrorKind::CommitStateUnknown => Reason::CommitStateUnknown,
         ErrorKind::Overloaded => Reason::Overloaded,
         ErrorKind::QuotaExceeded => Reason::QuotaExceeded,
@@ -146,7 +148,7 @@ fn retry_delay(reason: Reason) -> Option<Duration> {
         return None;
     }
     Some(match reason {
-        Reason::Starting | Reason::ConcurrentModification => Duration::from_millis(100),
+        Reason::Starting | Reason::ConcurrentModification | Reason::CommitOutOfOrder => Duration::from_millis(100),
         _ => Duration::from_millis(500),
     })
 }

@@ -2,7 +2,7 @@
 
 import sys
 
-from . import flink_rows, report, rows, search, upkeep, writers
+from . import flink_rows, merges, report, rows, search, upkeep, writers
 
 BENCHMARKS = {
     "start": rows.start,
@@ -11,6 +11,7 @@ BENCHMARKS = {
     "put": rows.put,
     "commit": writers.commit,
     "writers": writers.memory,
+    "merge": merges.merge,
     "lookup": search.lookup,
     "knn": search.knn,
     "bulk": search.bulk,

@@ -7,6 +7,14 @@ from harness.inbox import Inbox, rows_in, until_rows
 from harness.process import eventually
 from harness.rows import numbers
 
+# Where a checkpoint is struck, and over which store.
+IN_A_CHECKPOINT = (
+    ("put.prepared", "s3"),
+    ("put.manifest", "disk"),
+    ("put.manifest.done", "s3"),
+    ("commit.reply", "disk"),
+)
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
@@ -62,6 +70,13 @@ def job(session, declare, inbox, submit):
     return start
 
 
+def held(gateway, inbox, point: str, start: int, stop: int) -> None:
+    """More rows come, and their checkpoint stands still at a point."""
+    gateway.hold(point)
+    inbox.drop(start, stop)
+    gateway.reached(point)
+
+
 def until(client, name: str, rows: int) -> None:
     eventually(lambda: rows_in(client, name) >= rows, 90, f"{rows} rows in {name}")
 
@@ -73,20 +88,12 @@ def is_there_once(client, name: str, start: int, stop: int) -> None:
     assert rows == sorted(set(rows)), rows
 
 
-@on(
-    ("put.prepared", "s3"),
-    ("put.manifest", "disk"),
-    ("put.manifest.done", "s3"),
-    ("commit.reply", "disk"),
-    of="point",
-)
+@on(*IN_A_CHECKPOINT, of="point")
 def test_a_gateway_killed_in_a_checkpoint_leaves_rows_once(gateway, client, connect, busy, job, inbox, name, point):
     job()
     inbox.drop(0, 5)
     until(client, name, 5)
-    gateway.hold(point)
-    inbox.drop(5, 10)
-    gateway.reached(point)
+    held(gateway, inbox, point, 5, 10)
     gateway.kill()
     client = connect(gateway.restart())
     inbox.drop(10, 15)
@@ -102,9 +109,7 @@ def test_a_taskmanager_killed_in_mid_checkpoint_leaves_rows_once(
     running = job(parallelism=4)
     inbox.drop(0, 5)
     until(client, name, 5)
-    gateway.hold("put.prepared")
-    inbox.drop(5, 2_000)
-    gateway.reached("put.prepared")
+    held(gateway, inbox, "put.prepared", 5, 2_000)
     cluster.kill_taskmanager()
     gateway.release("put.prepared")
     cluster.start_taskmanager()
@@ -120,9 +125,7 @@ def test_a_jobmanager_killed_in_mid_checkpoint_leaves_rows_once(
     first = job()
     inbox.drop(0, 5)
     until(client, name, 5)
-    gateway.hold(point)
-    inbox.drop(5, 10)
-    gateway.reached(point)
+    held(gateway, inbox, point, 5, 10)
     cluster.restart_jobmanager()
     gateway.release(point)
     job(state=cluster.retained_checkpoint(first))
@@ -137,9 +140,7 @@ def test_a_commit_that_landed_unseen_is_known_to_a_new_job_at_another_parallelis
     first = job(parallelism=1)
     inbox.drop(0, 5)
     until(client, name, 5)
-    gateway.hold("put.manifest.done")
-    inbox.drop(5, 10)
-    gateway.reached("put.manifest.done")
+    held(gateway, inbox, "put.manifest.done", 5, 10)
     gateway.kill()
     cluster.cancel(first)
     client = connect(gateway.restart())
@@ -224,9 +225,7 @@ def test_a_checkpoint_that_expires_gives_its_rows_to_the_next(
     running = job()
     inbox.drop(0, 5)
     until(client, name, 5)
-    gateway.hold("put.prepared")
-    inbox.drop(5, 10)
-    gateway.reached("put.prepared")
+    held(gateway, inbox, "put.prepared", 5, 10)
     failed = lambda: cluster.get(f"/jobs/{running}/checkpoints")["counts"]["failed"]  # noqa: E731
     eventually(failed, 60, "a checkpoint that expires")
     gateway.release("put.prepared")
@@ -301,9 +300,7 @@ def test_an_overwrite_at_parallelism_4_that_is_killed_in_mid_job_holds_exactly_i
     inbox.declare(session, "src")
     declare(write__mode="overwrite")
     running = submit("INSERT INTO t SELECT * FROM src")
-    gateway.hold("put.manifest")
-    inbox.drop(0, 500)
-    gateway.reached("put.manifest")
+    held(gateway, inbox, "put.manifest", 0, 500)
     # Until the first commit readers see the old rows.
     assert client.scan(name) == numbers(10_000, 10_100)
     if die == "taskmanager":
@@ -319,3 +316,87 @@ def test_an_overwrite_at_parallelism_4_that_is_killed_in_mid_job_holds_exactly_i
     assert client.scan(name).sort_by("id") == numbers(0, 1_000)
     ours = [v for v in client.versions(name) if v.properties.get("flink.job-id") == running]
     assert len(ours) == len(client.versions(name)) - 2, "each version of the run tells its job"
+
+
+# Changes by key: the last digit of the ids, and how often it came, unless that was a multiple of three.
+
+COUNTS = "k BIGINT, n BIGINT, total BIGINT, PRIMARY KEY (k) NOT ENFORCED"
+COUNT = "INSERT INTO t SELECT id % 10, COUNT(*), SUM(id) FROM src GROUP BY id % 10 HAVING COUNT(*) % 3 <> 0"
+
+
+@pytest.fixture
+def upserts(session, declare, inbox, submit):
+    """Starts the test's job of changes, in which rows come, are updated and go again."""
+
+    def start(parallelism: int = 2, state: str | None = None) -> str:
+        session.set("parallelism.default", str(parallelism))
+        if state:
+            session.set("execution.state-recovery.path", state)
+        return submit(COUNT)
+
+    inbox.declare(session, "src")
+    declare(COUNTS)
+    return start
+
+
+def counts(stop: int) -> list[dict]:
+    ids = [range(k, stop, 10) for k in range(10)]
+    return [{"k": k, "n": len(of), "total": sum(of)} for k, of in enumerate(ids) if len(of) % 3]
+
+
+def until_counts(client, name: str, stop: int) -> None:
+    def there():
+        return rows_in(client, name) == len(counts(stop)) and (
+            client.scan(name).sort_by("k").to_pylist() == counts(stop)
+        )
+
+    eventually(there, 90, f"the counts of {stop} ids in {name}")
+
+
+@on(*IN_A_CHECKPOINT, of="point")
+def test_a_gateway_killed_in_a_checkpoint_of_changes_leaves_what_the_last_of_each_key_says(
+    gateway, client, connect, busy, upserts, inbox, name, point
+):
+    upserts()
+    inbox.drop(0, 25)
+    until_counts(client, name, 25)
+    held(gateway, inbox, point, 25, 37)
+    gateway.kill()
+    client = connect(gateway.restart())
+    until_counts(client, name, 37)
+    inbox.drop(37, 42)
+    until_counts(client, name, 42)
+
+
+@on(("false", "disk"), ("true", "s3"), of="unaligned")
+def test_a_taskmanager_killed_in_a_checkpoint_of_changes_leaves_what_the_last_of_each_key_says(
+    cluster, session, gateway, client, busy, upserts, inbox, name, unaligned
+):
+    session.set("execution.checkpointing.unaligned.enabled", unaligned)
+    running = upserts(parallelism=4)
+    inbox.drop(0, 25)
+    until_counts(client, name, 25)
+    held(gateway, inbox, "put.prepared", 25, 2_000)
+    cluster.kill_taskmanager()
+    gateway.release("put.prepared")
+    cluster.start_taskmanager()
+    until_counts(client, name, 2_000)
+    assert cluster.get(f"/jobs/{running}/checkpoints")["counts"]["restored"] >= 1
+
+
+def test_a_merge_that_landed_unseen_is_known_to_a_new_job_at_another_parallelism(
+    cluster, gateway, client, connect, busy, upserts, inbox, name
+):
+    first = upserts(parallelism=1)
+    inbox.drop(0, 25)
+    until_counts(client, name, 25)
+    held(gateway, inbox, "put.manifest.done", 25, 37)
+    gateway.kill()
+    cluster.cancel(first)
+    client = connect(gateway.restart())
+    assert client.scan(name).sort_by("k").to_pylist() == counts(37)
+    versions = client.versions(name)
+    upserts(parallelism=4, state=cluster.retained_checkpoint(first))
+    inbox.drop(37, 42)
+    until_counts(client, name, 42)
+    assert client.versions(name)[-len(versions) :] == versions

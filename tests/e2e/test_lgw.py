@@ -147,3 +147,40 @@ def test_a_reader_that_closes_early_is_no_failure(lgw, client, gateway, name):
         os.read(scan.stdout.fileno(), 100)
         scan.stdout.close()
         assert scan.wait(30) in (0, 141)
+
+
+def test_lgw_merges_deletes_and_updates(lgw, name, tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"id": 1, "word": "a"}\n{"id": 2, "word": "b"}\n')
+    first = as_json(lgw("put", name, file, "--mode", "merge", "--on", "id", "--create", "--output", "json"))
+    assert (first["num_inserted"], first["num_updated"]) == (2, 0)
+    file.write_text('{"id": 2, "word": "B"}\n{"id": 3, "word": "c"}\n')
+    second = as_json(lgw("put", name, file, "--mode", "merge", "--output", "json"))
+    assert (second["num_inserted"], second["num_updated"]) == (1, 1)
+    updated = as_json(lgw("update", name, "--set", "word=upper(word)", "--filter", "id = 3", "--output", "json"))
+    assert updated["num_rows"] == 1
+    deleted = as_json(lgw("delete", name, "--filter", "id = 1", "--output", "json"))
+    assert deleted["num_rows"] == 1
+    found = as_rows(lgw("scan", name, "--output", "json"))
+    assert sorted(found, key=lambda row: row["id"]) == [{"id": 2, "word": "B"}, {"id": 3, "word": "C"}]
+
+
+def test_lgw_merges_only_the_columns_that_a_file_has(lgw, client, name, tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"id": 1, "word": "a", "size": 10}\n{"id": 2, "word": "b", "size": 20}\n')
+    lgw("put", name, file, "--mode", "merge", "--on", "id", "--create")
+    file.write_text('{"id": 2, "word": "B"}\n{"id": 3, "word": "c"}\n')
+    lgw("put", name, file, "--mode", "merge")
+    assert client.scan(name).sort_by("id").to_pylist() == [
+        {"id": 1, "word": "a", "size": 10},
+        {"id": 2, "word": "B", "size": 20},
+        {"id": 3, "word": "c", "size": None},
+    ]
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"id": 1, "size": 11}\n')
+    refused = lgw("put", name, file, other, "--mode", "merge", ok=False)
+    assert refused.returncode == 1 and "different columns" in refused.stderr
+    file.write_text('{"id": 1, "nope": 1}\n')
+    refused = lgw("put", name, file, "--mode", "merge", ok=False)
+    assert refused.returncode == 1 and "'nope'" in refused.stderr
+    assert client.count(name, "size = 10") == 1

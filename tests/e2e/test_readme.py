@@ -51,10 +51,18 @@ def test_the_part_use_it_works_from_top_to_bottom(session, start_gateway, connec
 
     printed = run("bash", "-euc", lgw)
     assert "\n id  content  embedding\n  2  b        NULL\n" in printed
-    assert client.scan("pages").to_pylist() == [
-        {"id": 1, "content": "a", "embedding": None},
-        {"id": 2, "content": "b", "embedding": None},
-    ]
+    assert client.scan("pages").to_pylist() == [{"id": 2, "content": "B", "embedding": None}]
+
+
+def test_the_page_about_merges_works_from_top_to_bottom(start_gateway, connect):
+    gateway = start_gateway()
+    (python,) = re.findall(r"^```python\n(.*?)^```", (paths.ROOT / "docs/merge.md").read_text(), re.M | re.S)
+    python = python.replace("grpc://127.0.0.1:8815", gateway.uri)
+    done = subprocess.run([sys.executable, "-c", python], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "'num_inserted': 1, 'num_updated': 1" in done.stdout
+    people = connect(gateway).scan("people").sort_by("id").to_pylist()
+    assert people == [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}, {"id": 3, "name": "Cy"}]
 
 
 def test_what_was_built_is_where_the_readme_says():

@@ -241,6 +241,27 @@ class Client:
     def commit(self, committable: bytes) -> write_pb2.CommitResponse:
         return self.writes.Commit(write_pb2.CommitRequest(committable=committable))
 
+    # Changes of rows that are there.
+
+    def merge(self, name: str, rows: pa.Table, **how: object) -> dict:
+        """A DoPut that merges, as people send it; what it answers."""
+        table = {"uri": name} if "://" in name else {"name": {"parts": name.split(".")}}
+        command = json.dumps({"merge": {"table": table, **how}})
+        return json.loads(self._do_put(flight.FlightDescriptor.for_command(command), rows, None)[-1])
+
+    def delete(self, name: str, sql: str | None = None, **more: object) -> write_pb2.DeleteRowsResponse:
+        filter_ = table_pb2.Filter(sql=sql) if sql else None
+        return self.writes.DeleteRows(write_pb2.DeleteRowsRequest(table=table(name), filter=filter_, **more))
+
+    def update(self, name: str, sql: str | None, /, *, version: int | None = None, request_id: str = "", **columns):
+        """Sets columns to SQL."""
+        filter_ = table_pb2.Filter(sql=sql) if sql else None
+        set_ = [write_pb2.Assignment(column=column, sql=value) for column, value in columns.items()]
+        request = write_pb2.UpdateRowsRequest(
+            request_id=request_id, table=table(name), filter=filter_, version=version, assignments=set_
+        )
+        return self.writes.UpdateRows(request)
+
     # Work in the background.
 
     def start_job(self, name: str, **kind: object) -> jobs_pb2.Job:

@@ -90,10 +90,15 @@ impl Service {
         let id = (put.request_id.clone(), 1);
         found.ledger.insert(id.clone(), v1::CommitState::Committed);
         found.ledger_versions.insert(id, version);
-        let ack = v1::PutAck { version, num_rows, num_bytes: 1234 };
+        let ack = v1::PutAck { version, num_rows, num_bytes: 1234, merged: None };
         state.puts.insert(put.request_id, ack);
         Ok(ack)
     }
+}
+
+fn as_put(merge: v1::MergeRequest) -> v1::PutRequest {
+    let v1::MergeRequest { table, request_id, create, .. } = merge;
+    v1::PutRequest { table, request_id, create, ..Default::default() }
 }
 
 #[async_trait]
@@ -186,18 +191,27 @@ impl FlightService for Service {
         let descriptor = first.flight_descriptor.clone().expect("a put without a descriptor");
         let command = v1::PutCommand::decode(descriptor.cmd).unwrap().kind.expect("a put without a command");
         let ack = match command {
-            v1::put_command::Kind::Put(put) => {
+            v1::put_command::Kind::Put(_) | v1::put_command::Kind::Merge(_) => {
+                // All rows are new here.
+                let (put, is_merge) = match command {
+                    v1::put_command::Kind::Merge(merge) => (as_put(merge), true),
+                    v1::put_command::Kind::Put(put) => (put, false),
+                    v1::put_command::Kind::Stage(_) => unreachable!(),
+                };
                 let id = put.request_id.clone();
                 self.state().calls.last_mut().unwrap().detail = id.clone();
                 // A put that is done is answered without looking at its rows.
                 let done = self.state().puts.get(&id).copied();
-                match done {
-                    Some(done) => done.encode_to_vec(),
+                let mut ack = match done {
+                    Some(done) => done,
                     None => {
                         let (schema, batches) = Self::rows_of(incoming, first).await?;
-                        self.put(put, schema, batches)?.encode_to_vec()
+                        self.put(put, schema, batches)?
                     }
-                }
+                };
+                let inserted = v1::MergeCounts { num_inserted: ack.num_rows, ..Default::default() };
+                ack.merged = is_merge.then_some(inserted);
+                ack.encode_to_vec()
             }
             v1::put_command::Kind::Stage(_) => {
                 let (_, batches) = Self::rows_of(incoming, first).await?;

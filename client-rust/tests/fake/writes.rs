@@ -61,7 +61,7 @@ impl WriteService for Service {
         match table.ledger.get(&id) {
             Some(CommitState::Committed) => {
                 let version = table.ledger_versions[&id];
-                return lost(lose, CommitResponse { version, already_committed: true });
+                return lost(lose, CommitResponse { version, already_committed: true, merged: None });
             }
             Some(_) => return Err(refusal(Reason::CommitAborted, "it was aborted")),
             None => {}
@@ -69,7 +69,7 @@ impl WriteService for Service {
         let version = table.append(batches);
         table.ledger.insert(id.clone(), CommitState::Committed);
         table.ledger_versions.insert(id, version);
-        lost(lose, CommitResponse { version, already_committed: false })
+        lost(lose, CommitResponse { version, already_committed: false, merged: None })
     }
 
     async fn abort(&self, request: Request<AbortRequest>) -> Result<Response<AbortResponse>, Status> {
@@ -99,7 +99,7 @@ impl WriteService for Service {
         let table = state.table(&name(request.table))?;
         let found = table.ledger.get(&id).copied().unwrap_or_default();
         let version = table.ledger_versions.get(&id).copied().unwrap_or_default();
-        lost(lose, GetCommitResponse { state: found.into(), version })
+        lost(lose, GetCommitResponse { state: found.into(), version, merged: None })
     }
 
     async fn list_commits(
@@ -118,5 +118,35 @@ impl WriteService for Service {
             at: Some(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 }),
         });
         lost(lose, ListCommitsResponse { epochs: Vec::new(), commits: commits.collect() })
+    }
+
+    async fn delete_rows(&self, request: Request<DeleteRowsRequest>) -> Result<Response<DeleteRowsResponse>, Status> {
+        let lose = self.begin("DeleteRows", &request, request.get_ref().request_id.clone()).await?;
+        let request = request.into_inner();
+        let (version, already_committed) = self.change(request.table, request.request_id)?;
+        lost(lose, DeleteRowsResponse { version, num_rows: 7, already_committed })
+    }
+
+    async fn update_rows(&self, request: Request<UpdateRowsRequest>) -> Result<Response<UpdateRowsResponse>, Status> {
+        let lose = self.begin("UpdateRows", &request, request.get_ref().request_id.clone()).await?;
+        let request = request.into_inner();
+        let (version, already_committed) = self.change(request.table, request.request_id)?;
+        lost(lose, UpdateRowsResponse { version, num_rows: request.assignments.len() as u64, already_committed })
+    }
+}
+
+impl Service {
+    /// A version, once for an id.
+    fn change(&self, table: Option<lance_gateway_proto::v1::Table>, request: String) -> Result<(u64, bool), Status> {
+        let mut state = self.state();
+        let table = state.table_mut(&name(table))?;
+        let id = (request, 1);
+        if let Some(version) = table.ledger_versions.get(&id) {
+            return Ok((*version, true));
+        }
+        let version = table.append(Vec::new());
+        table.ledger.insert(id.clone(), CommitState::Committed);
+        table.ledger_versions.insert(id, version);
+        Ok((version, false))
     }
 }

@@ -17,6 +17,8 @@ pub enum ErrorKind {
     SchemaMismatch,
     /// The query, the table and the index do not compare vectors alike.
     MetricMismatch,
+    /// Two rows of a merge have one key.
+    DuplicateKey,
     /// There is no such table.
     TableNotFound,
     /// The table has no such version, or no longer.
@@ -45,6 +47,8 @@ pub enum ErrorKind {
     CommitConflict,
     /// Another writer was faster, more often than we retry.
     ConcurrentModification,
+    /// An earlier commit of the epoch is neither committed nor aborted.
+    CommitOutOfOrder,
     /// The commit may or may not have happened.
     CommitStateUnknown,
     /// The store lets several writers create one key, so commits to it would be lost.

@@ -16,6 +16,7 @@
 //! | `lookup` | the rows whose columns equal keys |
 //! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
 //! | `commit` | prepare, commit, abort: the ledger |
+//! | `merge` | changes by key: what a commit of them replaces |
 //! | `maintain` | compaction, cleanup, and the sweep of files that nobody names |
 //! | `records` | what a gateway keeps of itself in the warehouse |
 //! | `cache` | values that are made once for all who ask at the same time |
@@ -34,6 +35,7 @@ mod index;
 mod lance_error;
 mod lookup;
 mod maintain;
+mod merge;
 mod options;
 mod records;
 mod scan;
@@ -56,7 +58,9 @@ pub use index::{
     VectorIndexType,
 };
 pub use lookup::{Lookup, LookupSpec};
-pub use maintain::{Cleaned, CleanupSpec, Compacted, Merge, Policy, Progress, ProgressSender, Swept, SweptFile};
+pub use maintain::{
+    Cleaned, CleanupSpec, Compacted, KeyIndex, Merge, Policy, Progress, ProgressSender, Swept, SweptFile,
+};
 pub use options::*;
 pub use records::Record;
 pub use scan::ScanStream;

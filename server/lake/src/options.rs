@@ -39,6 +39,8 @@ pub struct LakeOptions {
     pub write: WriteOptions,
     /// Bounds of commits.
     pub commit: CommitOptions,
+    /// Bounds of merges.
+    pub merge: MergeOptions,
     /// Bounds of maintenance.
     pub maintenance: MaintenanceOptions,
 }
@@ -145,6 +147,13 @@ pub struct CommitOptions {
     pub remembered_versions: usize,
 }
 
+/// Bounds of merges.
+#[derive(Debug, Clone)]
+pub struct MergeOptions {
+    /// Keys that a commit holds at once; with more of them it reads the changes several times.
+    pub keys: usize,
+}
+
 /// Bounds of maintenance.
 #[derive(Debug, Clone)]
 pub struct MaintenanceOptions {
@@ -177,6 +186,7 @@ impl Default for LakeOptions {
             search: SearchOptions::default(),
             write: WriteOptions::default(),
             commit: CommitOptions::default(),
+            merge: MergeOptions::default(),
             maintenance: MaintenanceOptions::default(),
         }
     }
@@ -229,6 +239,12 @@ impl Default for CommitOptions {
             max_out_of_order: 1_000,
             remembered_versions: 64,
         }
+    }
+}
+
+impl Default for MergeOptions {
+    fn default() -> Self {
+        Self { keys: 1_000_000 }
     }
 }
 

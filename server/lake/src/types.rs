@@ -217,6 +217,8 @@ pub enum WriteMode {
     Append,
     /// The first commit of a run replaces everything, the later ones add.
     Overwrite,
+    /// Rows are changes by key.
+    Merge,
 }
 
 /// A begun write.
@@ -285,6 +287,90 @@ pub struct Committed {
     pub version: u64,
     /// Whether an earlier call did it.
     pub already_committed: bool,
+    /// Of a merge, as far as the table remembers it.
+    pub merged: Option<MergeCounts>,
+}
+
+/// What a column is set to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    /// A column of the table.
+    pub column: String,
+    /// Its value.
+    pub value: Assigned,
+}
+
+/// See [`Assignment`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Assigned {
+    /// The same in all rows.
+    Literal(Literal),
+    /// An expression over the columns of the row as it was.
+    Sql(String),
+}
+
+/// What a merge does with rows that are there and rows that come. By default it is an upsert.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MergeRule {
+    /// A key that comes and is there.
+    pub when_matched: WhenMatched,
+    /// A key that comes and is not there.
+    pub when_not_matched: WhenNotMatched,
+    /// A row that is there, and whose key does not come.
+    pub when_not_matched_by_source: WhenNotMatchedBySource,
+    /// Whether a key that comes twice is an error; else the last row of it wins.
+    pub refuse_duplicates: bool,
+}
+
+/// See [`MergeRule`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum WhenMatched {
+    /// The row is replaced.
+    #[default]
+    UpdateAll,
+    /// The row is replaced if this holds of `source.COLUMN`, the row that comes, and `target.COLUMN`, the row that is there.
+    UpdateIf(Filter),
+    /// The row stays.
+    DoNothing,
+    /// It is an error.
+    Fail,
+    /// The row is deleted.
+    Delete,
+}
+
+/// See [`MergeRule`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenNotMatched {
+    /// The row is added.
+    #[default]
+    InsertAll,
+    /// The row is left out.
+    DoNothing,
+}
+
+/// See [`MergeRule`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum WhenNotMatchedBySource {
+    /// The row stays.
+    #[default]
+    Keep,
+    /// The row is deleted.
+    Delete,
+    /// The row is deleted if this holds of it.
+    DeleteIf(Filter),
+}
+
+/// What became of the distinct keys of a merge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MergeCounts {
+    /// Were not there.
+    pub num_inserted: u64,
+    /// Were there.
+    pub num_updated: u64,
+    /// Were there, and are no more.
+    pub num_deleted: u64,
+    /// Changed nothing: deleted ones that were not there, and those that the call leaves alone.
+    pub num_unchanged: u64,
 }
 
 /// What the table knows of an id.

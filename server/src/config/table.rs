@@ -281,7 +281,13 @@ options! {
         remembered_versions: u32 = "64" in "1".."10000" of "commits", since "0.1.0";
     }
 
-    /// Jobs on tables, and the policy that starts them by itself. Tables override the last six rules by properties of the
+    /// Changes by key.
+    merge: MergeConfig {
+        /// Keys that one commit holds in memory, about 100 bytes each. With more of them it reads the changes several times.
+        keys: u32 = "1000000" in "1000".."1000000000" of "keys", since "0.1.0";
+    }
+
+    /// Jobs on tables, and the policy that starts them by itself. Tables override the last seven rules by properties of the
     /// same names, see [maintenance.md](maintenance.md).
     maintenance: MaintenanceConfig {
         /// Threads for jobs, besides those for requests.
@@ -318,6 +324,9 @@ options! {
         /// Optimize the indexes of a table once rows are outside of one that was built or optimized longer ago than this. 0s: whatever
         /// its age. If both are 0, no index is optimized.
         optimize_age: HumanDuration = "0s" in "0s".."3650d", since "0.1.0";
+        /// Index the primary key of a table that is merged into, and bring that index up to date, once this many rows are outside of
+        /// it. Done after merges, whatever `interval` is. 0: never.
+        key_index_rows: u32 = "100000" in "0".."1000000000" of "rows", since "0.1.0";
         /// How often a table is swept. 0s: never.
         sweep_interval: HumanDuration = "0s" in "0s".."365d", since "0.1.0";
     }

@@ -2,6 +2,7 @@
 
 mod index;
 pub mod lookup;
+mod merge;
 pub mod search;
 
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ use crate::jobs::check_properties;
 use crate::status::{from_flight, from_lake, status};
 
 pub use index::{index_result, index_spec, index_statistics, optimize_spec};
+pub use merge::{assignment, merge_counts, merge_rule};
 
 /// Parts of a table or namespace name; deeper catalogs are not heard of.
 const MAX_NAME_PARTS: usize = 16;
@@ -32,7 +34,8 @@ const NANOS_PER_DAY: i64 = 86_400_000_000_000;
 
 type Result<T> = std::result::Result<T, Status>;
 
-fn invalid(message: impl Into<String>) -> Status {
+/// A request that is wrong by itself.
+pub fn invalid(message: impl Into<String>) -> Status {
     status(Reason::InvalidArgument, message)
 }
 
@@ -352,6 +355,7 @@ pub fn write_mode(raw: i32) -> Result<lake::WriteMode> {
     match v1::WriteMode::try_from(raw) {
         Ok(v1::WriteMode::Unspecified | v1::WriteMode::Append) => Ok(lake::WriteMode::Append),
         Ok(v1::WriteMode::Overwrite) => Ok(lake::WriteMode::Overwrite),
+        Ok(v1::WriteMode::Merge) => Ok(lake::WriteMode::Merge),
         Err(_) => Err(invalid(format!("the gateway knows no write mode {raw}"))),
     }
 }
@@ -369,6 +373,13 @@ pub fn commit_id(id: Option<v1::CommitId>) -> Result<lake::CommitId> {
 /// The request id of a mutating call; empty if the client does not repeat calls.
 pub fn request_id(id: &str) -> Result<String> {
     if id.is_empty() { Ok(String::new()) } else { uuid("request_id", id) }
+}
+
+/// The id under which the ledger knows a call; drawn if none is given.
+pub fn call_id(request_id: &str) -> Result<lake::CommitId> {
+    let given = self::request_id(request_id)?;
+    let epoch = if given.is_empty() { uuid::Uuid::new_v4().to_string() } else { given };
+    Ok(lake::CommitId { epoch, seq: 1 })
 }
 
 /// A UUID in its one canonical form, so that two spellings are one id.
@@ -565,7 +576,7 @@ mod tests {
         let commit = |epoch: &str, seq| commit_id(Some(v1::CommitId { epoch: epoch.into(), seq }));
         assert_eq!(commit(id, 1).unwrap().epoch, id.to_lowercase());
         assert!(commit(id, 0).is_err() && commit("", 1).is_err() && commit_id(None).is_err());
-        assert!(write_mode(3).is_err());
+        assert!(write_mode(4).is_err());
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) fn put_command(descriptor: &FlightDescriptor) -> Result<Kind, Status>
         DescriptorType::Cmd => decode_command::<v1::PutCommand>("PutCommand", &descriptor.cmd)
             .map_err(from_flight)?
             .kind
-            .ok_or_else(|| status(Reason::InvalidArgument, "the command holds neither `stage` nor `put`")),
+            .ok_or_else(|| status(Reason::InvalidArgument, "the command holds none of `stage`, `put` and `merge`")),
         DescriptorType::Unknown => Err(neither()),
     }
 }

@@ -5,8 +5,8 @@ use lance_gateway_proto::v1::abort_request::Kind;
 use lance_gateway_proto::v1::write_service_server::WriteService;
 use lance_gateway_proto::v1::{
     AbortRequest, AbortResponse, BeginWriteRequest, BeginWriteResponse, CommitRequest, CommitResponse, CommitState,
-    GetCommitRequest, GetCommitResponse, ListCommitsRequest, ListCommitsResponse, PrepareCommitRequest,
-    PrepareCommitResponse,
+    DeleteRowsRequest, DeleteRowsResponse, GetCommitRequest, GetCommitResponse, ListCommitsRequest,
+    ListCommitsResponse, PrepareCommitRequest, PrepareCommitResponse, UpdateRowsRequest, UpdateRowsResponse,
 };
 use tonic::{Request, Response};
 
@@ -33,9 +33,16 @@ impl WriteService for WriteApi {
         let schema = convert::schema(&r.schema)?;
         let create = r.create.map(convert::create_options).transpose()?;
         let mode = convert::write_mode(r.mode)?;
+        if mode != lake::WriteMode::Merge && !r.key.is_empty() {
+            return Err(convert::invalid("key is for mode MERGE"));
+        }
         let lake = self.gateway.lake()?;
-        let begin =
-            async move { answer(lake.begin_write(&table, schema, create.as_ref(), mode, &r.run_id, &id).await) };
+        let begin = async move {
+            answer(match mode {
+                lake::WriteMode::Merge => lake.begin_merge(&table, schema, create.as_ref(), &r.key, &id).await,
+                _ => lake.begin_write(&table, schema, create.as_ref(), mode, &r.run_id, &id).await,
+            })
+        };
         let begun = to_its_end(&self.gateway, begin).await?;
         Ok(Response::new(BeginWriteResponse {
             write: begun.write,
@@ -66,7 +73,11 @@ impl WriteService for WriteApi {
             answer(result)
         };
         let committed = to_its_end(&self.gateway, commit).await?;
-        Ok(Response::new(CommitResponse { version: committed.version, already_committed: committed.already_committed }))
+        Ok(Response::new(CommitResponse {
+            version: committed.version,
+            already_committed: committed.already_committed,
+            merged: committed.merged.map(convert::merge_counts),
+        }))
     }
 
     async fn abort(&self, request: Request<AbortRequest>) -> Answer<AbortResponse> {
@@ -89,12 +100,14 @@ impl WriteService for WriteApi {
     async fn get_commit(&self, request: Request<GetCommitRequest>) -> Answer<GetCommitResponse> {
         let r = request.into_inner();
         let (table, id) = (convert::table_id(r.table)?, convert::commit_id(r.id)?);
-        let (state, version) = match answer(self.gateway.lake()?.get_commit(&table, &id).await)? {
+        let (state, merged) = answer(self.gateway.lake()?.find_commit(&table, &id).await)?;
+        let (state, version) = match state {
             lake::CommitState::NotCommitted => (CommitState::Unspecified, 0),
             lake::CommitState::Committed(version) => (CommitState::Committed, version),
             lake::CommitState::Aborted => (CommitState::Aborted, 0),
         };
-        Ok(Response::new(GetCommitResponse { state: state.into(), version }))
+        let merged = merged.map(convert::merge_counts);
+        Ok(Response::new(GetCommitResponse { state: state.into(), version, merged }))
     }
 
     async fn list_commits(&self, request: Request<ListCommitsRequest>) -> Answer<ListCommitsResponse> {
@@ -103,6 +116,43 @@ impl WriteService for WriteApi {
         Ok(Response::new(ListCommitsResponse {
             epochs: commits.epochs.into_iter().map(convert::commit_epoch).collect(),
             commits: commits.records.into_iter().map(convert::commit_record).collect(),
+        }))
+    }
+
+    async fn delete_rows(&self, request: Request<DeleteRowsRequest>) -> Answer<DeleteRowsResponse> {
+        let r = request.into_inner();
+        let (id, table) = (convert::call_id(&r.request_id)?, convert::table_id(r.table)?);
+        let filter = convert::filter(r.filter, convert::saturating(self.gateway.config.scan.max_filter_depth))?;
+        let (lake, gateway) = (self.gateway.lake()?, self.gateway.clone());
+        let delete = async move {
+            let result = lake.delete_rows(&table, filter.as_ref(), r.version, id).await;
+            gateway.commit_ended(&result);
+            answer(result)
+        };
+        let done = to_its_end(&self.gateway, delete).await?;
+        Ok(Response::new(DeleteRowsResponse {
+            version: done.version,
+            num_rows: done.merged.unwrap_or_default().num_deleted,
+            already_committed: done.already_committed,
+        }))
+    }
+
+    async fn update_rows(&self, request: Request<UpdateRowsRequest>) -> Answer<UpdateRowsResponse> {
+        let r = request.into_inner();
+        let (id, table) = (convert::call_id(&r.request_id)?, convert::table_id(r.table)?);
+        let filter = convert::filter(r.filter, convert::saturating(self.gateway.config.scan.max_filter_depth))?;
+        let assignments = r.assignments.into_iter().map(convert::assignment).collect::<Result<Vec<_>, _>>()?;
+        let (lake, gateway) = (self.gateway.lake()?, self.gateway.clone());
+        let update = async move {
+            let result = lake.update_rows(&table, filter.as_ref(), r.version, &assignments, id).await;
+            gateway.commit_ended(&result);
+            answer(result)
+        };
+        let done = to_its_end(&self.gateway, update).await?;
+        Ok(Response::new(UpdateRowsResponse {
+            version: done.version,
+            num_rows: done.merged.unwrap_or_default().num_updated,
+            already_committed: done.already_committed,
         }))
     }
 }

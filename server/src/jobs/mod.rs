@@ -3,6 +3,7 @@
 //! Jobs run in this process only. What they do to tables is safe to stop at any point and to begin again, so all that is kept
 //! over a restart is that they were broken off: whoever wants one starts it anew.
 
+mod keys;
 mod policy;
 mod records;
 mod run;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chrono::Utc;
 use futures::Stream;
 use futures::stream;
-use lance_gateway_lake::{Lake, Progress, ProgressSender, TableId};
+use lance_gateway_lake::{Lake, MergeCounts, Progress, ProgressSender, TableId};
 use lance_gateway_proto::Reason;
 use lance_gateway_proto::v1::job::{Kind, Result as Outcome};
 use lance_gateway_proto::v1::{IndexBuild, Job, JobState, index_build};
@@ -31,6 +32,7 @@ use crate::lifecycle::{Lifecycle, State};
 use crate::status::{reason_of, status};
 use crate::telemetry::Metrics;
 
+use keys::KeyIndexes;
 pub use policy::{Properties, check_properties};
 use records::Records;
 pub use records::owner;
@@ -57,6 +59,7 @@ struct Inner {
     threads: Threads,
     /// Tables that the policy is to look at before its next round.
     early: mpsc::Sender<Vec<String>>,
+    key_indexes: KeyIndexes,
 }
 
 /// Jobs by id, and in the order in which they were started.
@@ -120,6 +123,7 @@ impl Jobs {
                 known: Mutex::default(),
                 threads: Threads::start(config)?,
                 early,
+                key_indexes: KeyIndexes::new(config),
             }),
         };
         let mut state = jobs.inner.lifecycle.subscribe();
@@ -156,6 +160,14 @@ impl Jobs {
         if policy::is_early(&self.inner.config, version) {
             // Full: so many tables are waited for that the round is as near.
             self.inner.early.try_send(name.to_vec()).ok();
+        }
+    }
+
+    /// A merge was committed: the index of its table's key is looked after.
+    pub fn merged(&self, table: TableId, counts: MergeCounts) {
+        if self.inner.config.key_index_rows > 0 {
+            let jobs = self.clone();
+            self.inner.threads.spawn(async move { jobs.inner.key_indexes.merged(&jobs, table, counts).await });
         }
     }
 

@@ -37,7 +37,7 @@ pub fn check_properties(properties: &Properties) -> Result<(), Status> {
 }
 
 /// The policy with what the properties say in its place. 0 switches a rule off.
-fn overridden<'a>(
+pub(super) fn overridden<'a>(
     mut policy: Policy,
     properties: impl Iterator<Item = (&'a String, &'a String)>,
 ) -> Result<Policy, String> {
@@ -52,10 +52,11 @@ fn overridden<'a>(
             "keep-age" => policy.keep_age = some_time(time()?),
             "optimize-rows" => policy.optimize_rows = some(number()?),
             "optimize-age" => policy.optimize_age = some_time(time()?),
+            "key-index-rows" => policy.key_index_rows = some(number()?),
             "sweep-interval" => policy.sweep_interval = some_time(time()?),
             _ => {
                 return Err(format!(
-                    "there is no property {}: maintenance has compact-fragments, keep-versions, keep-age, optimize-rows, optimize-age, sweep-interval",
+                    "there is no property {}: maintenance has compact-fragments, keep-versions, keep-age, optimize-rows, optimize-age, key-index-rows, sweep-interval",
                     key.chars().take(64).collect::<String>()
                 ));
             }
@@ -72,13 +73,14 @@ fn some_time(time: Duration) -> Option<Duration> {
     (!time.is_zero()).then_some(time)
 }
 
-fn defaults(config: &MaintenanceConfig) -> Policy {
+pub(super) fn defaults(config: &MaintenanceConfig) -> Policy {
     Policy {
         compact_fragments: some(config.compact_fragments.into()),
         keep_versions: some(config.keep_versions.into()),
         keep_age: some_time(config.keep_age.get()),
         optimize_rows: some(config.optimize_rows.into()),
         optimize_age: some_time(config.optimize_age.get()),
+        key_index_rows: some(config.key_index_rows.into()),
         sweep_interval: some_time(config.sweep_interval.get()),
     }
 }
@@ -185,16 +187,24 @@ async fn look(jobs: &Jobs, swept: &Cache<Vec<String>, Instant>, name: Vec<String
 
 /// Starts a job and waits for its end.
 async fn run(jobs: &Jobs, name: &[String], kind: Kind) {
-    let table = Table { kind: Some(table::Kind::Name(TableName { parts: name.to_vec() })) };
+    run_on(jobs, TableId::Name(name.to_vec()), kind).await;
+}
+
+pub(super) async fn run_on(jobs: &Jobs, id: TableId, kind: Kind) {
+    let (named, shown) = match &id {
+        TableId::Name(parts) => (table::Kind::Name(TableName { parts: parts.clone() }), parts.join(".")),
+        TableId::Uri(uri) => (table::Kind::Uri(uri.clone()), uri.clone()),
+    };
+    let table = Table { kind: Some(named) };
     let job =
         Job { id: Uuid::new_v4().to_string(), table: Some(table), kind: Some(kind), by_policy: true, ..Job::default() };
-    match jobs.start(job, TableId::Name(name.to_vec()), jobs.inner.lake.clone()) {
+    match jobs.start(job, id, jobs.inner.lake.clone()) {
         Ok(job) => {
             let Ok(watched) = jobs.watch(&job.id) else { return };
             let ended = watched.filter(|job| std::future::ready(job.state() != JobState::Running));
             std::pin::pin!(ended).next().await;
         }
-        Err(refused) => tracing::warn!(table = name.join("."), reason = refused.message(), "no job was started"),
+        Err(refused) => tracing::warn!(table = shown, reason = refused.message(), "no job was started"),
     }
 }
 

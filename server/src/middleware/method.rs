@@ -61,6 +61,8 @@ const METHODS: &[Method] = &[
     method(WRITE, "Abort", Class::Commit),
     method(WRITE, "GetCommit", Class::Read),
     method(WRITE, "ListCommits", Class::Read),
+    method(WRITE, "DeleteRows", Class::Commit),
+    method(WRITE, "UpdateRows", Class::Commit),
     method(TABLE, "CreateTable", Class::Change),
     method(TABLE, "DescribeTable", Class::Read),
     method(TABLE, "ListTables", Class::Read),

@@ -39,6 +39,19 @@ pub fn parse_column(text: &str) -> Result<ColumnPath, String> {
     }
 }
 
+/// `COLUMN=VALUE`; the column may be in quotes.
+pub fn parse_assignment(text: &str) -> Result<(String, String), String> {
+    let wrong = || format!("{text:?} is not COL=EXPR");
+    let (column, value) = text.split_once('=').ok_or_else(wrong)?;
+    if value.trim().is_empty() {
+        return Err(wrong());
+    }
+    match parse_column(column.trim())?.names() {
+        [name] => Ok((name.clone(), value.trim().to_owned())),
+        _ => Err(format!("{column:?} is a field of a column; a column is set as a whole")),
+    }
+}
+
 fn plain(column: &str) -> Result<ColumnPath, String> {
     let names: Vec<&str> = column.trim().split('.').collect();
     match names.iter().any(|name| name.is_empty()) {
@@ -66,6 +79,16 @@ mod tests {
     #[test]
     fn quotes_make_anything_a_name() {
         assert_eq!(columns(r#"`a.b`,"c,d",`e`.`f g`"#), [vec!["a.b"], vec!["c,d"], vec!["e", "f g"]]);
+    }
+
+    #[test]
+    fn an_assignment_ends_its_column_at_the_first_sign() {
+        let pair = |column: &str, value: &str| Ok((column.to_owned(), value.to_owned()));
+        assert_eq!(parse_assignment("price=price * 2"), pair("price", "price * 2"));
+        assert_eq!(parse_assignment("`a.b` = x = 'y'"), pair("a.b", "x = 'y'"));
+        for wrong in ["price", "price=", "s.x=1", "=1"] {
+            assert!(parse_assignment(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

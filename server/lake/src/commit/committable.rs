@@ -1,6 +1,6 @@
 //! A committable: all staged writes of one checkpoint, sealed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -8,12 +8,17 @@ use lance_core::datatypes::Schema;
 use lance_file::datatypes::{Fields, FieldsWithMeta};
 use lance_file::format::pb as file_pb;
 use lance_table::format::{Fragment, pb};
+use lance_table::transaction::Operation;
 use prost::Message;
 
 use super::envelope::{self, Kind};
+use super::gate::Mark;
+use super::land::Put;
+use super::ledger::Size;
 use super::messages::{Committable, Mode, StagedWrite, WriteHandle};
 use crate::error::{Error, ErrorKind, Result};
-use crate::types::{CommitId, TableId, WriteMode};
+use crate::merge::Changes;
+use crate::types::{CommitId, MergeRule, TableId, WriteMode};
 
 /// Longest text of an epoch or a run id: they become keys in the manifest.
 const MAX_ID_BYTES: usize = 64;
@@ -22,7 +27,9 @@ const MAX_PROPERTIES_BYTES: usize = 64 << 10;
 
 /// A committable, opened and understood.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(crate) struct Opened {
+    /// Of mode merge.
+    pub(super) merge: Option<Changes>,
     pub(super) table: TableId,
     pub(super) incarnation: String,
     pub(super) id: CommitId,
@@ -35,6 +42,18 @@ pub(super) struct Opened {
     pub(super) created_at: DateTime<Utc>,
     pub(super) num_rows: u64,
     pub(super) num_bytes: u64,
+}
+
+impl Opened {
+    pub(super) fn put(&self, operation: Operation, mark: Mark) -> Put {
+        Put {
+            operation,
+            mark,
+            incarnation: self.incarnation.clone(),
+            size: Size { rows: self.num_rows, bytes: self.num_bytes },
+            properties: self.properties.clone(),
+        }
+    }
 }
 
 /// Puts staged writes together. The same input gives the same bytes, so that a repeated prepare is the same one.
@@ -66,17 +85,22 @@ pub(super) fn assemble(
         created_at_ms: handle.created_at_ms,
         ..Default::default()
     };
-    // An overwrite brings its schema; an append names the fields of all its files, which may have been staged before and after
-    // a change of the table.
+    if mode == Mode::Merge {
+        (committable.key, committable.columns) = (handle.key, handle.columns);
+    }
+    // An overwrite brings its schema, and a merge may be one of no rows; an append names the fields of all its files, which may
+    // have been staged before and after a change of the table.
     let mut fields = FieldSet::default();
-    if mode == Mode::Overwrite {
+    if mode != Mode::Append {
         fields.add(&handle.fields)?;
     }
     for (nth, bytes) in staged.iter().enumerate() {
         let part: StagedWrite = envelope::open(Kind::StagedWrite, bytes)?;
         let belongs = part.incarnation == committable.incarnation
             && part.mode() == mode
-            && (mode == Mode::Append || part.schema_fingerprint == handle.schema_fingerprint);
+            && (mode != Mode::Overwrite || part.schema_fingerprint == handle.schema_fingerprint)
+            && part.key == committable.key
+            && part.columns == committable.columns;
         if !belongs {
             return Err(Error::invalid(format!(
                 "staged write {nth} belongs to another table, mode or schema than the handle it comes with"
@@ -87,21 +111,27 @@ pub(super) fn assemble(
         committable.num_rows += part.num_rows;
         committable.num_bytes += part.num_bytes;
         committable.fragments.extend(part.fragments);
+        committable.changes.extend(part.changes);
         fields.add(&part.fields)?;
-    }
-    if committable.fragments.is_empty() && mode == Mode::Append {
-        return Err(Error::invalid("nothing was staged; a commit without rows is only for mode OVERWRITE"));
     }
     committable.fields = fields.encoded;
     let mut paths = HashSet::new();
     for fragment in fragments(&committable.fragments)? {
         for file in fragment.files {
-            if !paths.insert(file.path.clone()) {
-                return Err(Error::invalid(format!("file {} is staged twice; give each staged write once", file.path)));
-            }
+            once(&mut paths, &file.path)?;
         }
     }
+    for file in &committable.changes {
+        once(&mut paths, &file.name)?;
+    }
     Ok(committable)
+}
+
+fn once(paths: &mut HashSet<String>, path: &str) -> Result<()> {
+    if paths.insert(path.to_owned()) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("file {path} is staged twice; give each staged write once")))
 }
 
 /// Fields by id, in the order in which they came.
@@ -151,16 +181,15 @@ pub(super) fn open(bytes: &[u8]) -> Result<Opened> {
 }
 
 pub(super) fn understand(committable: Committable) -> Result<Opened> {
-    let mode = match committable.mode() {
-        Mode::Append => WriteMode::Append,
-        Mode::Overwrite => WriteMode::Overwrite,
-    };
+    let mode = WriteMode::from(committable.mode());
     if mode == WriteMode::Overwrite {
         check_id("run id", &committable.run_id)?;
     }
+    let (key, columns, files) = (committable.key, committable.columns, committable.changes);
     Ok(Opened {
         mode,
-        schema: schema(&committable)?,
+        merge: (mode == WriteMode::Merge).then_some(Changes { key, columns, files, rule: MergeRule::default() }),
+        schema: schema_of(&committable.fields, &committable.schema_metadata)?,
         fragments: fragments(&committable.fragments)?,
         id: CommitId { epoch: committable.epoch, seq: committable.seq },
         properties: committable.properties.into_iter().collect(),
@@ -178,9 +207,10 @@ fn table_id(name: Vec<String>, uri: String) -> TableId {
     if name.is_empty() { TableId::Uri(uri) } else { TableId::Name(name) }
 }
 
-fn schema(committable: &Committable) -> Result<Schema> {
-    let fields = committable.fields.iter().map(decode_field).collect::<Result<Vec<_>>>()?;
-    let metadata = committable.schema_metadata.iter().map(|(k, v)| (k.clone(), v.clone().into_bytes())).collect();
+/// The Lance schema whose fields stand in a handle or a committable.
+pub(crate) fn schema_of(fields: &[Bytes], metadata: &BTreeMap<String, String>) -> Result<Schema> {
+    let fields = fields.iter().map(decode_field).collect::<Result<Vec<_>>>()?;
+    let metadata = metadata.iter().map(|(k, v)| (k.clone(), v.clone().into_bytes())).collect();
     Schema::try_from(FieldsWithMeta { fields: Fields(fields), metadata })
         .map_err(|e| corrupt("its schema is not one of Lance").with_source(e))
 }

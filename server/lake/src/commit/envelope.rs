@@ -92,7 +92,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::commit::messages::{Committable, Mode, StagedWrite, WriteHandle};
+    use crate::commit::messages::{ChangeFile, Committable, Mode, StagedWrite, WriteHandle};
 
     fn staged() -> StagedWrite {
         StagedWrite {
@@ -165,6 +165,7 @@ mod tests {
             created_at_ms: 1_700_000_000_000,
             fields: parts("field"),
             schema_metadata: map(),
+            ..Default::default()
         };
         assert_golden("write-handle-1.bin", Kind::WriteHandle, &handle);
         let staged = StagedWrite {
@@ -177,6 +178,7 @@ mod tests {
             created_at_ms: 1_700_000_000_000,
             schema_fingerprint: 1,
             fields: parts("field"),
+            ..Default::default()
         };
         assert_golden("staged-write-1.bin", Kind::StagedWrite, &staged);
         let committable = Committable {
@@ -194,7 +196,27 @@ mod tests {
             created_at_ms: 1_700_000_000_000,
             num_rows: 10,
             num_bytes: 1 << 40,
+            ..Default::default()
         };
         assert_golden("committable-1.bin", Kind::Committable, &committable);
+    }
+
+    #[test]
+    fn what_a_merge_adds_stays_readable_and_the_same() {
+        let changes = ChangeFile { name: "c.arrows".to_owned(), num_bytes: 1 << 33, num_changes: 7, num_upserts: 5 };
+        let (key, columns) = (vec![3, 1], vec![1, 3, 9]);
+        let mode = Mode::Merge as i32;
+        let handle = WriteHandle { mode, key: key.clone(), columns: columns.clone(), ..Default::default() };
+        assert_golden("merge-write-handle-1.bin", Kind::WriteHandle, &handle);
+        let staged = StagedWrite {
+            mode,
+            changes: Some(changes.clone()),
+            key: key.clone(),
+            columns: columns.clone(),
+            ..Default::default()
+        };
+        assert_golden("merge-staged-write-1.bin", Kind::StagedWrite, &staged);
+        let committable = Committable { mode, changes: vec![changes], key, columns, ..Default::default() };
+        assert_golden("merge-committable-1.bin", Kind::Committable, &committable);
     }
 }

@@ -9,17 +9,19 @@ use lance_table::io::commit::CommitHandler;
 use super::ledger::{self, LedgerBounds, Size};
 use crate::error::Error;
 use crate::table::{EditingHandler, INCARNATION_KEY};
-use crate::types::{CommitId, CommitState};
+use crate::types::{CommitId, CommitState, MergeCounts};
 
 /// What a commit does to the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     /// The rows are added.
     Append,
     /// Run `0`'s rows are added; it must have replaced the table before.
     AppendToRun(String),
     /// Run `0` replaces the table; it must not have done so before.
     ReplaceForRun(String),
+    /// Changes by key are made, as they were worked out for this version; no other may have come after it.
+    Merge { version: u64, counts: MergeCounts },
     /// The id is fenced, no rows.
     Abort,
 }
@@ -33,6 +35,10 @@ pub(super) enum Refusal {
     TableReplaced,
     /// Another commit of the run changed whether it has replaced the table: decide anew.
     RunMoved,
+    /// Another version came after the one that was looked at: decide anew.
+    VersionMoved,
+    /// This earlier commit of the epoch is not finished.
+    OutOfOrder(u64),
     /// The ledger cannot take or be read.
     Ledger(Error),
 }
@@ -88,6 +94,13 @@ impl Gate {
         let now = Utc::now();
         match &self.mark {
             Mark::Append => ledger::mark_committed(metadata, &self.id, version, self.size, now, self.bounds),
+            Mark::Merge { version: seen, .. } if version != seen + 1 => return Err(Refusal::VersionMoved),
+            Mark::Merge { counts, .. } => {
+                if let Some(earlier) = ledger::unfinished_before(metadata, &self.id).map_err(Refusal::Ledger)? {
+                    return Err(Refusal::OutOfOrder(earlier));
+                }
+                ledger::mark_merged(metadata, &self.id, version, self.size, *counts, now, self.bounds)
+            }
             Mark::AppendToRun(run) if !ledger::run_has_replaced(metadata, run) => return Err(Refusal::RunMoved),
             Mark::ReplaceForRun(run) if ledger::run_has_replaced(metadata, run) => return Err(Refusal::RunMoved),
             Mark::AppendToRun(run) | Mark::ReplaceForRun(run) => {

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::types::{CommitId, CommitRecord, CommitState, EpochInfo, RecordState};
+use crate::types::{CommitId, CommitRecord, CommitState, EpochInfo, MergeCounts, RecordState};
 
 const ENTRY: &str = "lance-gateway.ledger.";
 const RUN: &str = "lance-gateway.run.";
@@ -32,6 +32,9 @@ pub(crate) struct Entry {
     /// Newest commits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     committed: BTreeMap<u64, Done>,
+    /// Of the newest commits, what those of mode merge did: inserted, updated, deleted, unchanged.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    merged: BTreeMap<u64, [u64; 4]>,
     /// Last change, milliseconds since 1970.
     at: i64,
 }
@@ -87,6 +90,18 @@ impl Entry {
         }
     }
 
+    fn remember(&mut self, seq: u64, done: Done, merged: Option<MergeCounts>, most: usize) {
+        self.committed.insert(seq, done);
+        if let Some(MergeCounts { num_inserted, num_updated, num_deleted, num_unchanged }) = merged {
+            self.merged.insert(seq, [num_inserted, num_updated, num_deleted, num_unchanged]);
+        }
+        while self.committed.len() > most {
+            if let Some((oldest, _)) = self.committed.pop_first() {
+                self.merged.remove(&oldest);
+            }
+        }
+    }
+
     fn finish(&mut self, seq: u64, max_out_of_order: usize) -> Result<()> {
         if seq > self.upto + 1 && self.above.len() >= max_out_of_order {
             return Err(Error::new(
@@ -111,6 +126,23 @@ pub(crate) fn state(metadata: &HashMap<String, String>, id: &CommitId) -> Result
     Ok(entry(metadata, &id.epoch)?.map_or(CommitState::NotCommitted, |e| e.state(id.seq)))
 }
 
+/// The first commit before this one in its epoch that is neither committed nor aborted.
+pub(crate) fn unfinished_before(metadata: &HashMap<String, String>, id: &CommitId) -> Result<Option<u64>> {
+    let next = entry(metadata, &id.epoch)?.unwrap_or_default().upto + 1;
+    Ok((next < id.seq).then_some(next))
+}
+
+/// What a merge did, as far as it is remembered.
+pub(crate) fn merged(metadata: &HashMap<String, String>, id: &CommitId) -> Result<Option<MergeCounts>> {
+    let entry = entry(metadata, &id.epoch)?.unwrap_or_default();
+    Ok(entry.merged.get(&id.seq).map(|[num_inserted, num_updated, num_deleted, num_unchanged]| MergeCounts {
+        num_inserted: *num_inserted,
+        num_updated: *num_updated,
+        num_deleted: *num_deleted,
+        num_unchanged: *num_unchanged,
+    }))
+}
+
 /// Marks an id as committed in `version`, and prunes epochs that no committable can name any more.
 pub(crate) fn mark_committed(
     metadata: &mut HashMap<String, String>,
@@ -121,10 +153,24 @@ pub(crate) fn mark_committed(
     bounds: LedgerBounds,
 ) -> Result<()> {
     update(metadata, id, now, bounds, |entry| {
-        entry.committed.insert(id.seq, Done { version, size, at: now.timestamp_millis() });
-        while entry.committed.len() > bounds.remembered_versions {
-            entry.committed.pop_first();
-        }
+        entry.remember(id.seq, Done { version, size, at: now.timestamp_millis() }, None, bounds.remembered_versions);
+        Ok(())
+    })
+}
+
+/// The same for a merge.
+pub(crate) fn mark_merged(
+    metadata: &mut HashMap<String, String>,
+    id: &CommitId,
+    version: u64,
+    size: Size,
+    counts: MergeCounts,
+    now: DateTime<Utc>,
+    bounds: LedgerBounds,
+) -> Result<()> {
+    update(metadata, id, now, bounds, |entry| {
+        let done = Done { version, size, at: now.timestamp_millis() };
+        entry.remember(id.seq, done, Some(counts), bounds.remembered_versions);
         Ok(())
     })
 }

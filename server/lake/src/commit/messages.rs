@@ -41,6 +41,12 @@ pub(crate) struct WriteHandle {
     /// Its metadata.
     #[prost(btree_map = "string, string", tag = "12")]
     pub(crate) schema_metadata: BTreeMap<String, String>,
+    /// For a merge: field ids of the key, in order.
+    #[prost(int32, repeated, tag = "13")]
+    pub(crate) key: Vec<i32>,
+    /// For a merge of some columns: their field ids, those of the key among them.
+    #[prost(int32, repeated, tag = "14")]
+    pub(crate) columns: Vec<i32>,
 }
 
 /// A finished stage.
@@ -68,6 +74,33 @@ pub(crate) struct StagedWrite {
     /// From the handle.
     #[prost(bytes = "bytes", repeated, tag = "9")]
     pub(crate) fields: Vec<Bytes>,
+    /// Of a merge.
+    #[prost(message, optional, tag = "10")]
+    pub(crate) changes: Option<ChangeFile>,
+    /// From the handle.
+    #[prost(int32, repeated, tag = "11")]
+    pub(crate) key: Vec<i32>,
+    /// From the handle.
+    #[prost(int32, repeated, tag = "12")]
+    pub(crate) columns: Vec<i32>,
+}
+
+/// The changes of one stage, in the order in which they came: a stream of Arrow batches in a file of its own. Its columns are
+/// named by field ids, the last one is the kind.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct ChangeFile {
+    /// Its name in the folder of changes.
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(uint64, tag = "2")]
+    pub(crate) num_bytes: u64,
+    /// Rows in it.
+    #[prost(uint64, tag = "3")]
+    pub(crate) num_changes: u64,
+    /// Of these, the rows that say how they are from then on. If all columns are given, these are, in the same order, the rows of
+    /// the fragments of the stage.
+    #[prost(uint64, tag = "4")]
+    pub(crate) num_upserts: u64,
 }
 
 /// All staged writes of one checkpoint.
@@ -107,6 +140,15 @@ pub(crate) struct Committable {
     pub(crate) num_rows: u64,
     #[prost(uint64, tag = "14")]
     pub(crate) num_bytes: u64,
+    /// Of a merge, in the order of its fragments.
+    #[prost(message, repeated, tag = "15")]
+    pub(crate) changes: Vec<ChangeFile>,
+    /// Of a merge, as in the handle.
+    #[prost(int32, repeated, tag = "16")]
+    pub(crate) key: Vec<i32>,
+    /// Of a merge, as in the handle.
+    #[prost(int32, repeated, tag = "17")]
+    pub(crate) columns: Vec<i32>,
 }
 
 /// See [`crate::WriteMode`].
@@ -115,4 +157,25 @@ pub(crate) struct Committable {
 pub(crate) enum Mode {
     Append = 0,
     Overwrite = 1,
+    Merge = 2,
+}
+
+impl From<crate::types::WriteMode> for Mode {
+    fn from(mode: crate::types::WriteMode) -> Self {
+        match mode {
+            crate::types::WriteMode::Append => Self::Append,
+            crate::types::WriteMode::Overwrite => Self::Overwrite,
+            crate::types::WriteMode::Merge => Self::Merge,
+        }
+    }
+}
+
+impl From<Mode> for crate::types::WriteMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Append => Self::Append,
+            Mode::Overwrite => Self::Overwrite,
+            Mode::Merge => Self::Merge,
+        }
+    }
 }

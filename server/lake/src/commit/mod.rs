@@ -9,46 +9,42 @@ pub(crate) mod envelope;
 mod files;
 mod fit;
 mod gate;
+mod land;
 mod ledger;
+mod merge;
 pub(crate) mod messages;
 mod prepared;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::Utc;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use lance::Dataset;
-use lance::dataset::CommitBuilder;
-use lance_table::transaction::{Operation, Transaction, TransactionBuilder, UpdateMap};
+use lance_table::transaction::{Operation, UpdateMap};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use self::committable::Opened;
+pub(crate) use self::committable::Opened;
 use self::envelope::Kind;
-use self::files::DataFiles;
-use self::gate::{Gate, Mark, Refusal};
+use self::files::StagedFiles;
+use self::gate::Mark;
+use self::land::beside_the_history;
+pub(crate) use self::land::{Attempt, Put};
 pub(crate) use self::ledger::CLOCK_SLACK;
-use self::ledger::{LedgerBounds, Size};
+use self::ledger::LedgerBounds;
+pub(crate) use self::ledger::Size;
+pub(crate) use self::merge::open_merge;
 use self::prepared::PreparedCommits;
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
-use crate::lance_error::{Missing, from_lance};
-use crate::table::{Location, incarnation};
-use crate::types::{CommitId, CommitState, Commits, Committed, Prepared, TableId, WriteMode};
+use crate::table::{Handle, Location, incarnation};
+use crate::types::{CommitId, CommitState, Commits, Committed, MergeCounts, Prepared, TableId, WriteMode};
 
 /// One lock a table: commits of this process do not race each other for the next version. Only for speed; the ledger decides.
 pub(crate) type CommitLocks = moka::future::Cache<String, Arc<Mutex<()>>>;
-
-/// What happened to one attempt.
-enum Attempt {
-    /// It is in the history; since this call, or since an earlier one.
-    Landed { already: bool },
-    /// It is not, and trying again may help.
-    Again(Error),
-}
 
 impl Lake {
     /// Seals the staged writes of one checkpoint. Checks them against the table, changes nothing. The same `id` with the same
@@ -64,13 +60,21 @@ impl Lake {
             let committable = committable::assemble(id, write, staged, properties)?;
             let sealed = envelope::seal(Kind::Committable, &committable)?;
             let opened = committable::understand(committable)?;
+            if staged.is_empty() && opened.mode != WriteMode::Overwrite {
+                return Err(Error::invalid("nothing was staged; a commit without rows is only for mode OVERWRITE"));
+            }
             let location = self.locate(&opened.table)?;
             let dataset = self.open_latest(&location).await?;
             check_incarnation(&dataset, &opened)?;
             if opened.mode == WriteMode::Append {
                 fit::check(&opened.schema, dataset.schema(), &opened.fragments)?;
             }
-            self.data_files(&location).await?.check(&opened.fragments).await?;
+            if let Some(changes) = &opened.merge {
+                changes.check(&opened.schema, dataset.schema())?;
+                changes.check_whole(&opened.schema, dataset.schema())?;
+                fit::check(&opened.schema, dataset.schema(), &opened.fragments)?;
+            }
+            self.files(&location).await?.check(&opened).await?;
             self.prepared(&location).await?.keep(&opened.id, sealed.clone()).await?;
             Ok(Prepared { committable: sealed, num_rows: opened.num_rows, num_bytes: opened.num_bytes })
         })
@@ -79,60 +83,34 @@ impl Lake {
     /// Makes a committable visible as one version. Not cut off in the middle by dropping the future: a commit that was sent to
     /// the store may still land, and the next call finds out.
     pub fn commit<'a>(&'a self, committable: &'a [u8]) -> BoxFuture<'a, Result<Committed>> {
+        Box::pin(async move { self.commit_opened(&committable::open(committable)?).await })
+    }
+
+    pub(crate) fn commit_opened<'a>(&'a self, opened: &'a Opened) -> BoxFuture<'a, Result<Committed>> {
         Box::pin(async move {
-            let opened = committable::open(committable)?;
             let location = self.locate(&opened.table)?;
-            let deadline = Instant::now() + self.inner.options.commit.timeout;
-            let lock = self.commit_lock(&location).await;
-            let _one_at_a_time = tokio::time::timeout_at(deadline, lock.lock()).await.map_err(|_| {
-                Error::new(
-                    ErrorKind::Overloaded,
-                    "other commits of this table take all the time of this one; try again",
-                )
-            })?;
-            let mut last = None;
-            for _ in 0..self.inner.options.commit.max_attempts {
-                if Instant::now() >= deadline {
-                    break;
-                }
-                match self.try_commit(&location, &opened, deadline).await? {
-                    Attempt::Landed { already } => {
-                        #[cfg(feature = "faults")]
-                        crate::faults::pass("commit.reply").await;
-                        match self.known(&location, &opened.id).await? {
-                            CommitState::Committed(version) => {
-                                self.prepared(&location).await?.forget(&opened.id).await;
-                                let Opened { id, table, .. } = opened;
-                                return Ok(Committed { id, table, version, already_committed: already });
-                            }
-                            // Others went on and cleaned up the very version that was to be put: it was put into the hole,
-                            // beside the history. The id is as open as before.
-                            _ => last = Some(beside_the_history()),
-                        }
-                    }
-                    Attempt::Again(error) => last = Some(error),
-                }
-            }
-            Err(last.unwrap_or_else(|| {
-                Error::new(
-                    ErrorKind::ConcurrentModification,
-                    "no attempt to commit was made in the time given; try again",
-                )
-            }))
+            let attempt = |dataset, deadline| self.try_commit(&location, dataset, opened, deadline).boxed();
+            let landed = self.land(&location, &opened.id, &attempt).await?;
+            self.prepared(&location).await?.forget(&opened.id).await;
+            self.files(&location).await?.forget_changes(opened).await;
+            Ok(landed.of(opened.id.clone(), opened.table.clone()))
         })
     }
 
-    async fn try_commit(&self, location: &Location, commit: &Opened, deadline: Instant) -> Result<Attempt> {
-        let dataset = self.open_latest(location).await?;
+    async fn try_commit(
+        &self,
+        location: &Location,
+        dataset: Handle,
+        commit: &Opened,
+        deadline: Instant,
+    ) -> Result<Attempt> {
         let metadata = &dataset.manifest().table_metadata;
         check_incarnation(&dataset, commit)?;
-        match ledger::state(metadata, &commit.id)? {
-            CommitState::Committed(_) => return Ok(Attempt::Landed { already: true }),
-            CommitState::Aborted => return Err(aborted(&commit.id)),
-            CommitState::NotCommitted => {}
-        }
         self.check_age(commit)?;
-        self.data_files(location).await?.check(&commit.fragments).await?;
+        self.files(location).await?.check(commit).await?;
+        if let Some(changes) = &commit.merge {
+            return self.try_merge(location, dataset, commit, changes).await;
+        }
         let replace = commit.mode == WriteMode::Overwrite && !ledger::run_has_replaced(metadata, &commit.run_id);
         let (operation, mark) = if replace {
             let operation = Operation::Overwrite {
@@ -148,84 +126,12 @@ impl Lake {
         } else {
             fit::check(&commit.schema, dataset.schema(), &commit.fragments)?;
             let mark = match commit.mode {
-                WriteMode::Append => Mark::Append,
                 WriteMode::Overwrite => Mark::AppendToRun(commit.run_id.clone()),
+                WriteMode::Append | WriteMode::Merge => Mark::Append,
             };
             (Operation::Append { fragments: commit.fragments.clone() }, mark)
         };
-        self.put(location, dataset, operation, &commit.incarnation, &commit.id, mark, Some(commit), deadline).await
-    }
-
-    /// One attempt to put a version with a mark; with the rows and properties of `commit`, if it is one.
-    #[allow(clippy::too_many_arguments)]
-    async fn put(
-        &self,
-        location: &Location,
-        dataset: Arc<Dataset>,
-        operation: Operation,
-        incarnation: &str,
-        id: &CommitId,
-        mark: Mark,
-        commit: Option<&Opened>,
-        deadline: Instant,
-    ) -> Result<Attempt> {
-        let size = commit.map_or(Size::default(), |commit| Size { rows: commit.num_rows, bytes: commit.num_bytes });
-        let properties = commit.map(|commit| commit.properties.clone()).unwrap_or_default();
-        let gate = Gate::new(incarnation.to_owned(), id.clone(), mark, size, self.ledger_bounds());
-        let result = CommitBuilder::new(dataset.clone())
-            .with_commit_handler(gate.handler(location.access.commit_handler()))
-            .with_skip_auto_cleanup(true)
-            .with_timeout(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))
-            .execute(transaction(dataset.manifest().version, operation, id, properties))
-            .await;
-        let error = match result {
-            Ok(_) => return Ok(Attempt::Landed { already: false }),
-            Err(error) => error,
-        };
-        match gate.take_refusal() {
-            Some(Refusal::Finished(CommitState::Aborted)) => return Err(aborted(id)),
-            Some(Refusal::Finished(_)) => return Ok(Attempt::Landed { already: true }),
-            Some(Refusal::TableReplaced) => return Err(replaced()),
-            Some(Refusal::Ledger(error)) => return Err(error),
-            Some(Refusal::RunMoved) => {
-                return Ok(Attempt::Again(Error::new(
-                    ErrorKind::ConcurrentModification,
-                    "other commits of this run decide whether the table is replaced; try again",
-                )));
-            }
-            None => {}
-        }
-        self.judge(&dataset, id, error).await
-    }
-
-    /// A failed put: the ledger of the latest version tells whether it landed after all.
-    async fn judge(&self, dataset: &Dataset, id: &CommitId, error: lance::Error) -> Result<Attempt> {
-        let unclear = error.is_commit_status_unknown() || matches!(error, lance::Error::Timeout { .. });
-        let lost_a_race = matches!(
-            error,
-            lance::Error::RetryableCommitConflict { .. }
-                | lance::Error::CommitConflict { .. }
-                | lance::Error::IncompatibleTransaction { .. }
-                | lance::Error::TooMuchWriteContention { .. }
-        );
-        let mut latest = dataset.clone();
-        let looked = latest.checkout_latest().await;
-        match looked.map(|()| ledger::state(&latest.manifest().table_metadata, id)) {
-            // Who lost a race to its own id did not commit it; after any other failure it was this call.
-            Ok(Ok(CommitState::Committed(_))) => return Ok(Attempt::Landed { already: lost_a_race }),
-            Ok(Ok(CommitState::Aborted)) => return Err(aborted(id)),
-            Ok(Ok(CommitState::NotCommitted)) if !unclear => {}
-            Ok(Ok(CommitState::NotCommitted)) => {
-                return Err(unknown("the store did not answer in time").with_source(error));
-            }
-            Ok(Err(damaged)) => return Err(damaged),
-            Err(e) => return Err(unknown("the store did not answer, and does not show the table").with_source(e)),
-        }
-        if !lost_a_race {
-            return Err(from_lance(error, "cannot commit", Missing::StagedFile));
-        }
-        let message = "other writers were faster, as often as this gateway tries; try again";
-        Ok(Attempt::Again(Error::new(ErrorKind::ConcurrentModification, message).with_source(error)))
+        self.put(location, &dataset, &commit.id, commit.put(operation, mark), deadline).await
     }
 
     /// Fences the id of a committable, then deletes its files. Answers the id and how many there were. One that is too old to be
@@ -235,7 +141,7 @@ impl Lake {
             let opened = committable::open(committable)?;
             let location = self.locate(&opened.table)?;
             self.fence(&location, Some(&opened), &opened.id).await?;
-            let deleted = self.data_files(&location).await?.delete(&opened.fragments).await?;
+            let deleted = self.files(&location).await?.delete(&opened).await?;
             self.prepared(&location).await?.forget(&opened.id).await;
             Ok((opened.id, deleted))
         })
@@ -272,7 +178,14 @@ impl Lake {
                 self.check_age(commit)?;
             }
             let now = incarnation(&dataset)?;
-            match self.put(location, dataset, touch(), &now, id, Mark::Abort, None, deadline).await {
+            let put = Put {
+                operation: touch(),
+                mark: Mark::Abort,
+                incarnation: now,
+                size: Size::default(),
+                properties: HashMap::new(),
+            };
+            match self.put(location, &dataset, id, put, deadline).await {
                 Ok(Attempt::Landed { .. }) => {
                     // Landed is either our fence, or a commit that was faster.
                     match self.known(location, id).await? {
@@ -293,7 +206,20 @@ impl Lake {
 
     /// What the table knows of an id.
     pub fn get_commit<'a>(&'a self, table: &'a TableId, id: &'a CommitId) -> BoxFuture<'a, Result<CommitState>> {
-        Box::pin(async move { self.known(&self.locate(table)?, id).await })
+        Box::pin(async move { Ok(self.find_commit(table, id).await?.0) })
+    }
+
+    /// The same, and what it did if it is a merge, as far as the table remembers it.
+    pub fn find_commit<'a>(
+        &'a self,
+        table: &'a TableId,
+        id: &'a CommitId,
+    ) -> BoxFuture<'a, Result<(CommitState, Option<MergeCounts>)>> {
+        Box::pin(async move {
+            let dataset = self.open_latest(&self.locate(table)?).await?;
+            let metadata = &dataset.manifest().table_metadata;
+            Ok((ledger::state(metadata, id)?, ledger::merged(metadata, id)?))
+        })
     }
 
     /// What the table knows of commits: the ledger, and those that are prepared.
@@ -349,9 +275,9 @@ impl Lake {
         Ok(PreparedCommits::new(store, &base))
     }
 
-    async fn data_files(&self, location: &Location) -> Result<DataFiles> {
+    async fn files(&self, location: &Location) -> Result<StagedFiles> {
         let (store, base) = self.inner.stores.store(&location.uri, &location.access).await?;
-        Ok(DataFiles::new(store, &base))
+        Ok(StagedFiles::new(store, base))
     }
 }
 
@@ -363,18 +289,6 @@ fn touch() -> Operation {
         schema_metadata_updates: None,
         field_metadata_updates: HashMap::new(),
     }
-}
-
-/// A fresh uuid each time: a losing attempt deletes its own transaction file, never that of a winner.
-fn transaction(
-    read_version: u64,
-    operation: Operation,
-    id: &CommitId,
-    mut properties: HashMap<String, String>,
-) -> Transaction {
-    properties.insert("lance-gateway.epoch".into(), id.epoch.clone());
-    properties.insert("lance-gateway.seq".into(), id.seq.to_string());
-    TransactionBuilder::new(read_version, operation).transaction_properties(Some(Arc::new(properties))).build()
 }
 
 fn check_incarnation(dataset: &Dataset, commit: &Opened) -> Result<()> {
@@ -399,17 +313,5 @@ fn committed_already(id: &CommitId, version: u64) -> Error {
     Error::new(
         ErrorKind::CommitConflict,
         format!("commit {} of epoch {} is visible since version {version}; it cannot be aborted", id.seq, id.epoch),
-    )
-}
-
-fn beside_the_history() -> Error {
-    let message = "other writers cleaned up each version while it was put; try again";
-    Error::new(ErrorKind::ConcurrentModification, message)
-}
-
-fn unknown(what: &str) -> Error {
-    Error::new(
-        ErrorKind::CommitStateUnknown,
-        format!("{what}: the commit may or may not have happened; repeat it, or ask GetCommit"),
     )
 }

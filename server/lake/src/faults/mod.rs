@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `put.KIND`, `get.KIND`, `delete.KIND` | before a request to the store |
 //! | `put.KIND.done` | a put in one request was done, its answer is under way |
+//! | `merge.marked` | the rows that a merge replaces are found and marked, nothing is committed |
 //! | `commit.reply` | the commit is known to have landed, its answer is under way |
 //!
 //! KIND is `manifest`, `transaction`, `deletions`, `index`, `prepared`, `data` or `other`. Data files of a local disk do not pass

@@ -241,16 +241,21 @@ impl Kind {
     }
 }
 
-fn value_type(data_type: &DataType) -> &DataType {
+pub(crate) fn value_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, value) => value,
         other => other,
     }
 }
 
+/// Whether values of the type can be compared with keys.
+pub(crate) fn is_comparable(data_type: &DataType) -> bool {
+    Kind::of(value_type(data_type)).is_some() && *value_type(data_type) != DataType::Float16
+}
+
 /// Whether a value of the one type could be equal to one of the other.
 fn comparable(given: &DataType, column: &DataType) -> bool {
-    let Some(column) = Kind::of(value_type(column)).filter(|_| *value_type(column) != DataType::Float16) else {
+    let Some(column) = Kind::of(value_type(column)).filter(|_| is_comparable(column)) else {
         return false;
     };
     // What a column of nulls has as its type.
@@ -266,7 +271,7 @@ fn comparable(given: &DataType, column: &DataType) -> bool {
 }
 
 /// -0.0 and 0.0 are one value and two patterns of bits.
-fn positive_zero(values: ArrayRef) -> ArrayRef {
+pub(crate) fn positive_zero(values: ArrayRef) -> ArrayRef {
     if let Some(floats) = values.as_primitive_opt::<Float32Type>() {
         return Arc::new(floats.unary::<_, Float32Type>(|value| value + 0.0));
     }
@@ -276,7 +281,7 @@ fn positive_zero(values: ArrayRef) -> ArrayRef {
     values
 }
 
-fn both_zeros(value: &ScalarValue) -> Vec<ScalarValue> {
+pub(crate) fn both_zeros(value: &ScalarValue) -> Vec<ScalarValue> {
     match value {
         ScalarValue::Float32(Some(0.0)) => vec![ScalarValue::Float32(Some(0.0)), ScalarValue::Float32(Some(-0.0))],
         ScalarValue::Float64(Some(0.0)) => vec![ScalarValue::Float64(Some(0.0)), ScalarValue::Float64(Some(-0.0))],

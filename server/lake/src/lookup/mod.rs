@@ -22,6 +22,7 @@ use crate::schema::find_path;
 use crate::table::Handle;
 use crate::types::{ColumnPath, Filter, RowMetadata, TableId, VersionSelector};
 use keys::{KeyColumn, Keys};
+pub(crate) use keys::{both_zeros, is_comparable, positive_zero, value_type};
 use matches::{Matches, Output};
 
 /// The column that says which key found a row.
@@ -123,7 +124,7 @@ impl Lookup {
             Some(filter) => wanted.and(filter.clone()),
             None => wanted,
         };
-        let rows = self.lake.selected(&self.dataset, &self.read, filter, &self.pieces, self.bounds).await?;
+        let rows = self.lake.selected(&self.dataset, &self.read, Some(filter), &self.pieces, self.bounds).await?;
         Ok(Some(Part { keys, rows, matches: None }))
     }
 }

@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::types::TableId;
 
 pub(crate) use own::Attempts;
-pub use policy::Policy;
+pub use policy::{KeyIndex, Policy};
 pub use runs::Merge;
 
 /// Deletes that are sent to the store at once.

@@ -67,10 +67,10 @@ fn file(below: &[&str], ends: &[&str]) -> Option<String> {
     }
 }
 
-/// A record of a prepared commit: no manifest names it, and one that is old can no longer be committed.
+/// A record of a prepared commit, or its changes: no manifest names them, and one that is old can no longer be committed.
 fn prepared(below: &[&str]) -> Option<String> {
     match below {
-        ["prepared", file] => Some(format!("prepared/{file}")),
+        [folder @ ("prepared" | "changes"), file] => Some(format!("{folder}/{file}")),
         _ => None,
     }
 }
@@ -108,6 +108,7 @@ mod tests {
             ("data/a1.lance", "data/a1.lance"),
             ("data/a1/000.blob", "data/a1.lance"),
             ("_lance_gateway/prepared/e.1", "_lance_gateway/prepared/e.1"),
+            ("_lance_gateway/changes/c.arrows", "_lance_gateway/changes/c.arrows"),
             ("data/.tmpX1", "data/.tmpX1"),
             ("_deletions/0-3-77.arrow", "_deletions/0-3-77.arrow"),
             ("_deletions/0-3-77.bin", "_deletions/0-3-77.bin"),

@@ -13,6 +13,7 @@ use crate::Lake;
 use crate::error::Result;
 use crate::index::OptimizeSpec;
 use crate::lance_error::{Missing, from_lance};
+use crate::schema::primary_key;
 use crate::table::Location;
 use crate::types::TableId;
 
@@ -35,11 +36,55 @@ pub struct Policy {
     pub optimize_rows: Option<u64>,
     /// Optimize indexes once rows are outside of one that is as old.
     pub optimize_age: Option<Duration>,
+    /// Index the key of a table that is merged into, and bring its index up to date, once so many rows are outside of it.
+    pub key_index_rows: Option<u64>,
     /// How often to sweep.
     pub sweep_interval: Option<Duration>,
 }
 
+/// What the index of a key needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyIndex {
+    /// A column has none.
+    Build(String),
+    /// Rows are outside of it.
+    Optimize(OptimizeSpec),
+}
+
+/// An index is brought up to date only once it lacks such a part of what it holds.
+const OUTSIDE: u64 = 20;
+
 impl Lake {
+    /// What the index of a table's primary key needs now. Merges look for rows in it.
+    pub fn due_key_index<'a>(
+        &'a self,
+        table: &'a TableId,
+        policy: &'a Policy,
+    ) -> BoxFuture<'a, Result<Option<KeyIndex>>> {
+        Box::pin(async move {
+            let Some(least) = policy.key_index_rows else { return Ok(None) };
+            let dataset = self.open_latest(&self.locate(table)?).await?;
+            let rows: u64 = dataset.fragments().iter().map(|f| f.num_rows().unwrap_or_default() as u64).sum();
+            if rows < least {
+                return Ok(None);
+            }
+            let (_, indexes) = self.indexes(table).await?;
+            for column in primary_key(dataset.schema()) {
+                let Some(index) = indexes.iter().find(|index| *index.columns == [column.clone()]) else {
+                    return Ok(Some(KeyIndex::Build(column)));
+                };
+                let outside = index.num_unindexed_rows;
+                if outside >= least && outside >= index.num_indexed_rows / OUTSIDE {
+                    let many = index.num_segments >= MANY_SEGMENTS;
+                    let segments_to_merge = Some(if many { index.num_segments } else { 0 });
+                    let spec = OptimizeSpec { names: vec![index.name.clone()], segments_to_merge, retrain: false };
+                    return Ok(Some(KeyIndex::Optimize(spec)));
+                }
+            }
+            Ok(None)
+        })
+    }
+
     /// The configuration of the table's latest version.
     pub fn table_properties<'a>(&'a self, table: &'a TableId) -> BoxFuture<'a, Result<BTreeMap<String, String>>> {
         Box::pin(async move {

@@ -105,19 +105,19 @@ impl Lake {
         }
     }
 
-    /// All rows of a version that the filter keeps. `pieces`: all of them, to measure rows by.
+    /// All rows of a version that the filter keeps, all if there is none. `pieces`: all of them, to measure rows by.
     pub(crate) async fn selected(
         &self,
         dataset: &Arc<Dataset>,
         projected: &Projected,
-        filter: Expr,
+        filter: Option<Expr>,
         pieces: &[Piece],
         bounds: Bounds,
     ) -> Result<ScanStream> {
-        let width = self.row_width(dataset, &projected.read, Some(&filter), pieces).await?;
+        let width = self.row_width(dataset, &projected.read, filter.as_ref(), pieces).await?;
         // Without pieces named, Lance looks into its indexes.
         let (dataset, schema) = (dataset.clone(), projected.read.clone());
-        let reading = Reading { dataset, schema, filter: Some(filter), slices: None, pieces: Vec::new() };
+        let reading = Reading { dataset, schema, filter, slices: None, pieces: Vec::new() };
         let plan = self.execute(reading, width.batch_rows(bounds), bounds.bytes).await?;
         Ok(ScanStream::new(projected.shown.clone(), Input::Plan(plan), bounds, 0, u64::MAX))
     }

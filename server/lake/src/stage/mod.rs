@@ -5,8 +5,7 @@ mod begin;
 mod round_trip;
 #[cfg(test)]
 mod tests;
-
-use std::sync::atomic::{AtomicU32, Ordering};
+mod writer;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -14,29 +13,25 @@ use bytes::Bytes;
 use chrono::Utc;
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
 use lance::Dataset;
-use lance::dataset::transaction::Operation;
-use lance::dataset::{InsertBuilder, WriteMode as LanceWriteMode, WriteParams};
-use lance::deps::datafusion::error::DataFusionError;
-use lance::deps::datafusion::execution::SendableRecordBatchStream;
-use lance::deps::datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use lance::dataset::{WriteMode as LanceWriteMode, WriteParams};
 use lance_table::format::{Fragment, pb};
 use prost::Message as _;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::Lake;
 use crate::commit::envelope::{self, Kind};
-use crate::commit::messages::{Mode, StagedWrite, WriteHandle};
+use crate::commit::messages::{ChangeFile, Mode, StagedWrite, WriteHandle};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lance_error::{Missing, detail, from_lance};
+use crate::merge;
 use crate::scan::size;
 use crate::schema::{Fit, from_ipc};
-use crate::table::{Handle, known_incarnation, parse_file_version};
-use crate::types::{StageProgress, Staged, TableId};
+use crate::table::{Handle, Location, known_incarnation, parse_file_version};
+use crate::types::{StageProgress, Staged, TableId, WriteMode};
 
-/// Batches between the one that is taken in and the one that is encoded.
-const QUEUED_BATCHES: usize = 1;
+pub(crate) use begin::sealed;
+pub(crate) use writer::FileWriter;
 
 impl Lake {
     /// The schema that batches of this write must have.
@@ -50,7 +45,7 @@ impl Lake {
         &'a self,
         write: &'a [u8],
         max_rows_per_file: Option<usize>,
-        mut batches: BoxStream<'static, Result<RecordBatch>>,
+        batches: BoxStream<'static, Result<RecordBatch>>,
         progress: watch::Sender<StageProgress>,
     ) -> BoxFuture<'a, Result<Staged>> {
         Box::pin(async move {
@@ -60,66 +55,59 @@ impl Lake {
             let location = self.locate(&table_of(&handle))?;
             let dataset = self.open_latest(&location).await?;
             check_incarnation(&dataset, &handle, &location.shown)?;
-            let wanted = from_ipc(&handle.schema_ipc)?;
-
-            // Nothing is opened for a stream without rows.
-            let mut fit = None;
-            let first = loop {
-                match batches.next().await.transpose()? {
-                    None => return Ok(Staged { staged: Bytes::new(), num_rows: 0, num_bytes: 0 }),
-                    Some(batch) => {
-                        let batch = fitted(&mut fit, &wanted, &handle, &batch)?;
-                        if batch.num_rows() > 0 {
-                            break batch;
-                        }
-                    }
+            let params = self.write_params(handle.mode().into(), &handle.data_storage_version, max_rows_per_file)?;
+            let mut intake = self.intake(&handle, &location).await?;
+            let mut files = Files { dataset, params, progress, writer: None };
+            match files.take_all(&mut intake, batches).await {
+                Ok(()) => {}
+                Err(error) => {
+                    files.abort(&location.shown).await;
+                    intake.abort().await;
+                    return Err(error);
+                }
+            }
+            let fragments = files.finish(&location.shown).await;
+            let fragments = match fragments {
+                Ok(fragments) => fragments,
+                Err(error) => {
+                    intake.abort().await;
+                    return Err(error);
                 }
             };
-            let params = self.write_params(&handle, max_rows_per_file)?;
-            let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
-            let writer = tokio::spawn(write_files(dataset, params, first.schema(), receiver, progress.clone()));
-
-            let mut next = Some(first);
-            let fed: Result<()> = async {
-                while let Some(batch) = next.take() {
-                    let bytes = size::rows_bytes(&size::columns(&batch), 0..batch.num_rows());
-                    let rows = batch.num_rows() as u64;
-                    if sender.send(Feed::Batch(batch)).await.is_err() {
-                        return Ok(());
-                    }
-                    progress.send_modify(|progress| {
-                        progress.num_rows += rows;
-                        progress.num_bytes += bytes;
-                    });
-                    next = match batches.next().await.transpose()? {
-                        Some(batch) => Some(fitted(&mut fit, &wanted, &handle, &batch)?),
-                        None => None,
-                    };
-                }
-                // If the writer is gone, it says why below.
-                sender.send(Feed::End).await.ok();
-                Ok(())
-            }
-            .await;
-            drop(sender);
-            let written =
-                writer.await.map_err(|e| Error::internal("the writer of data files broke off").with_source(e))?;
-            fed?;
-            seal(&handle, created_at_ms, written.map_err(|e| write_error(e, &location.shown))?)
+            seal(&handle, created_at_ms, fragments, intake.finish().await?)
         })
     }
 
-    fn write_params(&self, handle: &WriteHandle, max_rows_per_file: Option<usize>) -> Result<WriteParams> {
+    async fn intake(&self, handle: &WriteHandle, location: &Location) -> Result<Intake> {
+        Ok(match handle.mode() {
+            Mode::Append | Mode::Overwrite => Intake::Rows(Rows {
+                wanted: from_ipc(&handle.schema_ipc)?,
+                file_version: handle.data_storage_version.clone(),
+                fit: None,
+            }),
+            Mode::Merge => {
+                let (store, table) = self.inner.stores.store(&location.uri, &location.access).await?;
+                Intake::Changes(Box::new(merge::Intake::new(store, table, handle)?))
+            }
+        })
+    }
+
+    pub(crate) fn write_params(
+        &self,
+        mode: WriteMode,
+        file_version: &str,
+        max_rows_per_file: Option<usize>,
+    ) -> Result<WriteParams> {
         let options = &self.inner.options.write;
         let rows = max_rows_per_file.filter(|rows| *rows > 0).unwrap_or(options.max_rows_per_file);
         Ok(WriteParams {
-            mode: match handle.mode() {
-                Mode::Append => LanceWriteMode::Append,
-                Mode::Overwrite => LanceWriteMode::Overwrite,
+            mode: match mode {
+                WriteMode::Append | WriteMode::Merge => LanceWriteMode::Append,
+                WriteMode::Overwrite => LanceWriteMode::Overwrite,
             },
             max_rows_per_file: rows.clamp(1, u32::MAX as usize),
             max_bytes_per_file: options.max_bytes_per_file,
-            data_storage_version: Some(parse_file_version(&handle.data_storage_version)?),
+            data_storage_version: Some(parse_file_version(file_version)?),
             session: Some(self.inner.stores.session()),
             skip_auto_cleanup: true,
             ..Default::default()
@@ -127,10 +115,103 @@ impl Lake {
     }
 }
 
-/// What is handed to the writer. A channel that closes without `End` means that the stage failed or was dropped.
-enum Feed {
-    Batch(RecordBatch),
-    End,
+/// What a stage does with batches before they are rows of data files.
+enum Intake {
+    Rows(Rows),
+    Changes(Box<merge::Intake>),
+}
+
+struct Rows {
+    wanted: SchemaRef,
+    file_version: String,
+    fit: Option<Fit>,
+}
+
+impl Intake {
+    async fn take(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        match self {
+            Self::Rows(rows) => rows.take(batch),
+            Self::Changes(changes) => changes.take(batch).await,
+        }
+    }
+
+    async fn finish(self) -> Result<Option<ChangeFile>> {
+        match self {
+            Self::Rows(_) => Ok(None),
+            Self::Changes(changes) => changes.finish().await,
+        }
+    }
+
+    async fn abort(self) {
+        if let Self::Changes(changes) = self {
+            changes.abort().await;
+        }
+    }
+}
+
+impl Rows {
+    fn take(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let schema = batch.schema();
+        match &mut self.fit {
+            Some(fit) if fit.is_for(&schema) => fit.apply(batch),
+            fit => fit.insert(Fit::new(&self.wanted, schema, &self.file_version)?).apply(batch),
+        }
+    }
+}
+
+/// The data files of one stage. Nothing is opened for a stream without rows.
+struct Files {
+    dataset: Handle,
+    params: WriteParams,
+    progress: watch::Sender<StageProgress>,
+    writer: Option<FileWriter>,
+}
+
+impl Files {
+    async fn take_all(
+        &mut self,
+        intake: &mut Intake,
+        mut batches: BoxStream<'static, Result<RecordBatch>>,
+    ) -> Result<()> {
+        while let Some(batch) = batches.next().await.transpose()? {
+            let rows = intake.take(&batch).await?;
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            let bytes = size::rows_bytes(&size::columns(&batch), 0..batch.num_rows());
+            let num_rows = batch.num_rows() as u64;
+            if rows.num_rows() > 0 && !self.write(rows).await {
+                // The writer is gone, and says why at its end.
+                return Ok(());
+            }
+            self.progress.send_modify(|progress| {
+                progress.num_rows += num_rows;
+                progress.num_bytes += bytes;
+            });
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, rows: RecordBatch) -> bool {
+        let start = || {
+            let (params, progress) = (self.params.clone(), self.progress.clone());
+            FileWriter::start(self.dataset.clone(), params, rows.schema(), progress)
+        };
+        self.writer.get_or_insert_with(start).send(rows).await
+    }
+
+    async fn finish(self, shown: &str) -> Result<Vec<Fragment>> {
+        match self.writer {
+            Some(writer) => writer.finish(shown).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn abort(self, shown: &str) {
+        if let Some(writer) = self.writer {
+            writer.abort(shown).await;
+        }
+    }
 }
 
 /// The table that a handle was begun for.
@@ -153,52 +234,20 @@ pub(crate) fn check_incarnation(dataset: &Dataset, handle: &WriteHandle, shown: 
     ))
 }
 
-fn fitted(fit: &mut Option<Fit>, wanted: &SchemaRef, handle: &WriteHandle, batch: &RecordBatch) -> Result<RecordBatch> {
-    let schema = batch.schema();
-    match fit {
-        Some(fit) if fit.is_for(&schema) => fit.apply(batch),
-        _ => fit.insert(Fit::new(wanted, schema, &handle.data_storage_version)?).apply(batch),
+fn seal(
+    handle: &WriteHandle,
+    created_at_ms: i64,
+    fragments: Vec<Fragment>,
+    changes: Option<ChangeFile>,
+) -> Result<Staged> {
+    let written: u64 = fragments.iter().map(|fragment| fragment.physical_rows.unwrap_or_default() as u64).sum();
+    let num_rows = changes.as_ref().map_or(written, |changes| changes.num_changes);
+    if num_rows == 0 {
+        return Ok(Staged { staged: Bytes::new(), num_rows: 0, num_bytes: 0 });
     }
-}
-
-/// Runs apart from the caller, so that files are deleted also if the caller goes away.
-async fn write_files(
-    dataset: Handle,
-    params: WriteParams,
-    schema: SchemaRef,
-    receiver: mpsc::Receiver<Feed>,
-    progress: watch::Sender<StageProgress>,
-) -> lance::Result<Vec<Fragment>> {
-    let batches = stream::unfold(Some(receiver), |receiver| async move {
-        let mut receiver = receiver?;
-        match receiver.recv().await {
-            Some(Feed::Batch(batch)) => Some((Ok(batch), Some(receiver))),
-            Some(Feed::End) => None,
-            None => Some((Err(DataFusionError::External("the stage was given up".into())), None)),
-        }
-    });
-    let source: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema, batches.boxed()));
-    let files = AtomicU32::new(0);
-    let transaction = InsertBuilder::new(dataset)
-        .with_params(&params)
-        .progress(move |stats| {
-            // Rows count as durable when their file is closed.
-            if files.swap(stats.files_written, Ordering::Relaxed) < stats.files_written {
-                progress.send_modify(|progress| progress.num_durable_rows = stats.rows_written);
-            }
-        })
-        .execute_uncommitted_stream(source)
-        .await?;
-    match transaction.operation {
-        Operation::Append { fragments } | Operation::Overwrite { fragments, .. } => Ok(fragments),
-        other => Err(lance::Error::internal(format!("staging became a {}", other.name()))),
-    }
-}
-
-fn seal(handle: &WriteHandle, created_at_ms: i64, fragments: Vec<Fragment>) -> Result<Staged> {
-    let num_rows = fragments.iter().map(|fragment| fragment.physical_rows.unwrap_or_default() as u64).sum();
     let files = fragments.iter().flat_map(|fragment| &fragment.files);
-    let num_bytes = files.filter_map(|file| file.file_size_bytes.get()).map(u64::from).sum();
+    let num_bytes: u64 = files.filter_map(|file| file.file_size_bytes.get()).map(u64::from).sum();
+    let num_bytes = num_bytes + changes.as_ref().map_or(0, |changes| changes.num_bytes);
     let staged = StagedWrite {
         incarnation: handle.incarnation.clone(),
         mode: handle.mode,
@@ -209,22 +258,9 @@ fn seal(handle: &WriteHandle, created_at_ms: i64, fragments: Vec<Fragment>) -> R
         created_at_ms,
         schema_fingerprint: handle.schema_fingerprint,
         fields: handle.fields.clone(),
+        changes,
+        key: handle.key.clone(),
+        columns: handle.columns.clone(),
     };
     Ok(Staged { staged: envelope::seal(Kind::StagedWrite, &staged)?, num_rows, num_bytes })
-}
-
-fn write_error(error: lance::Error, shown: &str) -> Error {
-    let why = detail(&error);
-    let mapped = from_lance(error, format!("cannot stage rows for table {shown}"), Missing::Table);
-    match mapped.kind() {
-        ErrorKind::SchemaMismatch => Error::new(
-            ErrorKind::SchemaMismatch,
-            format!("rows do not fit table {shown}: {why}; if its schema changed, begin the write anew"),
-        )
-        .with_source(mapped),
-        ErrorKind::Unsupported | ErrorKind::InvalidArgument => {
-            Error::new(mapped.kind(), format!("cannot stage rows for table {shown}: {why}")).with_source(mapped)
-        }
-        _ => mapped,
-    }
 }

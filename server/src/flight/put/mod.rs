@@ -5,7 +5,11 @@ mod acks;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::StreamExt as _;
-use lance_gateway_lake::{self as lake, CommitId, CommitState, ErrorKind, Lake, StageProgress, Staged, WriteMode};
+use lance_gateway_lake::{
+    self as lake, CommitId, CommitState, ErrorKind, Lake, MergeCounts, StageProgress, Staged, WhenNotMatchedBySource,
+    WriteMode,
+};
+use lance_gateway_proto::flight::encode_json;
 use lance_gateway_proto::v1::put_command::Kind;
 use lance_gateway_proto::{Reason, v1};
 use prost::Message as _;
@@ -14,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::descriptor::put_command;
+use super::descriptor::{is_json, put_command};
 use super::queue::queue;
 use super::source::{Source, Taken};
 use crate::admission::Permit;
@@ -22,7 +26,7 @@ use crate::convert;
 use crate::grpc::to_its_end;
 use crate::middleware::context;
 use crate::state::Gateway;
-use crate::status::{from_lake, status};
+use crate::status::{from_flight, from_lake, status};
 use acks::Acks;
 
 /// Answers a DoPut. Dropping the answer ends the put, unless it commits already.
@@ -52,6 +56,14 @@ impl Put {
                 drop(progress);
                 self.put(request, schema).await.map(|ack| ack.encode_to_vec().into())
             }
+            Kind::Merge(request) => {
+                drop(progress);
+                let ack = self.merge(request, schema).await?;
+                match is_json(&descriptor.cmd) {
+                    true => encode_json("PutAck", &ack).map_err(from_flight),
+                    false => Ok(ack.encode_to_vec().into()),
+                }
+            }
         }
     }
 
@@ -70,19 +82,16 @@ impl Put {
     async fn put(&mut self, request: v1::PutRequest, schema: SchemaRef) -> Result<v1::PutAck, Status> {
         let table = convert::table_id(request.table)?;
         let mode = convert::write_mode(request.mode)?;
+        if mode == WriteMode::Merge {
+            return Err(convert::invalid("a put adds or replaces rows; to merge them send `merge` instead of `put`"));
+        }
         let create = request.create.map(convert::create_options).transpose()?;
-        let given = convert::request_id(&request.request_id)?;
-        let request_id = if given.is_empty() { uuid::Uuid::new_v4().to_string() } else { given.clone() };
-        let id = CommitId { epoch: request_id.clone(), seq: 1 };
-        if !given.is_empty()
-            && let Some(version) = finished(&self.gateway.lake()?, &table, &id).await?
-        {
-            // The rows are there. They are read once more for the same answer, and written nowhere.
-            let taken = self.source.count().await?;
-            return Ok(v1::PutAck { version, num_rows: taken.rows, num_bytes: taken.bytes });
+        let id = convert::call_id(&request.request_id)?;
+        if let Some(ack) = self.repeated(&request.request_id, &table, &id).await? {
+            return Ok(ack);
         }
 
-        let lake = self.gateway.lake()?;
+        let (lake, request_id) = (self.gateway.lake()?, id.epoch.clone());
         let begin = async move {
             // One put is one run: it replaces the rows once.
             lake.begin_write(&table, Some(schema), create.as_ref(), mode, &request_id, &request_id)
@@ -97,7 +106,53 @@ impl Put {
         } else {
             commit(&self.gateway, id, begun.write, staged).await?
         };
-        Ok(v1::PutAck { version, num_rows: taken.rows, num_bytes: taken.bytes })
+        Ok(acked(version, taken, None))
+    }
+
+    async fn merge(&mut self, mut request: v1::MergeRequest, schema: SchemaRef) -> Result<v1::PutAck, Status> {
+        let max_depth = convert::saturating(self.gateway.config.scan.max_filter_depth);
+        let rule = convert::merge_rule(&mut request, max_depth)?;
+        let table = convert::table_id(request.table)?;
+        let create = request.create.map(convert::create_options).transpose()?;
+        let id = convert::call_id(&request.request_id)?;
+        if let Some(ack) = self.repeated(&request.request_id, &table, &id).await? {
+            return Ok(ack);
+        }
+        let (lake, epoch, key, begun_with) = (self.gateway.lake()?, id.epoch.clone(), request.on, rule.clone());
+        let begin = async move {
+            lake.begin_merge_rows(&table, &schema, create.as_ref(), &key, &epoch, &begun_with).await.map_err(from_lake)
+        };
+        let begun = to_its_end(&self.gateway, begin).await?;
+        let unwatched = watch::Sender::new(StageProgress::default());
+        let (staged, taken) = self.rows(&begun.write, request.max_rows_per_file, unwatched).await?;
+        if staged.staged.is_empty() && rule.when_not_matched_by_source == WhenNotMatchedBySource::Keep {
+            return Ok(acked(begun.version, taken, Some(MergeCounts::default())));
+        }
+        let (lake, ended) = (self.gateway.lake()?, self.gateway.clone());
+        let merge = async move {
+            let staged = if staged.staged.is_empty() { Vec::new() } else { vec![staged.staged] };
+            let result = lake.merge_rows(id, &begun.write, &staged, &rule).await;
+            ended.commit_ended(&result);
+            result.map_err(from_lake)
+        };
+        let merged = to_its_end(&self.gateway, merge).await?;
+        Ok(acked(merged.version, taken, merged.merged))
+    }
+
+    /// The answer to a call that an earlier one with the same request id has done.
+    async fn repeated(
+        &mut self,
+        request_id: &str,
+        table: &lake::TableId,
+        id: &CommitId,
+    ) -> Result<Option<v1::PutAck>, Status> {
+        if request_id.is_empty() {
+            return Ok(None);
+        }
+        let Some((version, merged)) = finished(&self.gateway.lake()?, table, id).await? else { return Ok(None) };
+        // The rows are there. They are read once more for the same answer, and written nowhere.
+        let taken = self.source.count().await?;
+        Ok(Some(acked(version, taken, merged)))
     }
 
     /// Stages the rows that come. Nothing is left behind if the client or the lake fails.
@@ -120,12 +175,20 @@ impl Put {
     }
 }
 
-/// The version of a put that an earlier call has finished.
-async fn finished(lake: &Lake, table: &lake::TableId, id: &CommitId) -> Result<Option<u64>, Status> {
-    match lake.get_commit(table, id).await {
-        Ok(CommitState::Committed(version)) => Ok(Some(version)),
-        Ok(CommitState::NotCommitted) => Ok(None),
-        Ok(CommitState::Aborted) => Err(status(Reason::CommitAborted, "the put with this request_id was aborted")),
+fn acked(version: u64, taken: Taken, merged: Option<MergeCounts>) -> v1::PutAck {
+    v1::PutAck { version, num_rows: taken.rows, num_bytes: taken.bytes, merged: merged.map(convert::merge_counts) }
+}
+
+/// The version of a put that an earlier call has finished, and what it merged.
+async fn finished(
+    lake: &Lake,
+    table: &lake::TableId,
+    id: &CommitId,
+) -> Result<Option<(u64, Option<MergeCounts>)>, Status> {
+    match lake.find_commit(table, id).await {
+        Ok((CommitState::Committed(version), merged)) => Ok(Some((version, merged))),
+        Ok((CommitState::NotCommitted, _)) => Ok(None),
+        Ok((CommitState::Aborted, _)) => Err(status(Reason::CommitAborted, "the put with this request_id was aborted")),
         Err(error) if error.kind() == ErrorKind::TableNotFound => Ok(None),
         Err(error) => Err(from_lake(error)),
     }

@@ -4,6 +4,7 @@ mod commits;
 mod index;
 mod jobs;
 mod put;
+mod rows;
 mod scan;
 mod search;
 mod status;
@@ -15,7 +16,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use clap::CommandFactory;
 use lance_gateway_client::{Cleanup, Client, ClientOptions, JobKind, StorageOptions, TlsOptions};
 
-use crate::args::{Args, Command, Global, StorageOption};
+use crate::args::{Args, Command, Global, PutMode, StorageOption};
 use crate::console::Console;
 use crate::failure::{Failure, Result};
 
@@ -35,9 +36,16 @@ pub async fn run(args: &Args, console: &Console) -> Result<()> {
             }
             tables::drop(&connect(global).await?, table, console).await
         }
-        Command::Put { table, files, mode, create } => {
+        Command::Put { table, files, mode, create, on } => {
             let sources = put::open(files)?;
-            put::put(&connect(global).await?, table, &sources, *mode, *create, console).await
+            if *mode != PutMode::Merge && !on.is_empty() {
+                return Err(Failure::Usage("--on is for --mode merge".to_owned()));
+            }
+            put::put(&connect(global).await?, table, &sources, *mode, *create, on, console).await
+        }
+        Command::Delete { table, filter } => rows::delete(&connect(global).await?, table, filter, console).await,
+        Command::Update { table, set, filter } => {
+            rows::update(&connect(global).await?, table, set, filter, console).await
         }
         Command::Scan { table, columns, filter, limit, at, to } => {
             let client = connect(global).await?;

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Schema as ArrowSchema};
 use lance::deps::datafusion::logical_expr::expr::InList;
 use lance::deps::datafusion::logical_expr::{Between, BinaryExpr, Expr, Like, Operator as DfOperator, lit};
+use lance::deps::datafusion::physical_plan::PhysicalExpr;
+use lance::deps::datafusion::physical_plan::expressions::Literal as PhysicalLiteral;
 use lance::deps::datafusion::scalar::ScalarValue;
 use lance_core::datatypes::{Schema as LanceSchema, format_field_path_minimal};
 use lance_datafusion::logical_expr::field_path_to_expr;
@@ -40,6 +42,29 @@ pub(crate) fn plan(filter: &Filter, schema: &LanceSchema, max_depth: usize) -> R
             })
         }
     }
+}
+
+/// A value over the columns of a row, from people.
+pub(crate) fn value(text: &str, schema: &LanceSchema, max_depth: usize) -> Result<Arc<dyn PhysicalExpr>> {
+    physical(&sql::value(text, schema, max_depth)?, schema)
+}
+
+/// A constant in the type of a column.
+pub(crate) fn constant(literal: &Literal, data_type: &DataType, column: &str) -> Result<Arc<dyn PhysicalExpr>> {
+    let value = match literal {
+        Literal::Null => ScalarValue::try_from(data_type).map_err(|e| {
+            Error::invalid(format!("column '{}' cannot be set to NULL", excerpt(column))).with_source(e)
+        })?,
+        literal => literal::typed(literal, data_type, column)?,
+    };
+    Ok(Arc::new(PhysicalLiteral::new(value)))
+}
+
+fn physical(expr: &Expr, schema: &LanceSchema) -> Result<Arc<dyn PhysicalExpr>> {
+    Planner::new(Arc::new(ArrowSchema::from(schema))).create_physical_expr(expr).map_err(|e| {
+        let why = detail(&e);
+        Error::invalid(format!("the value cannot be planned: {why}")).with_source(e)
+    })
 }
 
 /// Walks without recursion: this is what protects the recursions that follow.

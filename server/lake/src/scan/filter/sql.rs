@@ -30,15 +30,31 @@ const STACK_BYTES: usize = 64 << 20;
 /// keywords for names, so both must stay within.)
 const PARSER_DEPTH: usize = 40;
 
-/// Parses, checks and optimises the text, over the stored names.
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Condition,
+    Value,
+}
+
+/// Parses, checks and optimises a condition, over the stored names.
 pub(super) fn plan(text: &str, schema: &LanceSchema, max_depth: usize) -> Result<Expr> {
+    read(text, schema, max_depth, What::Condition)
+}
+
+/// The same for a value of any type.
+pub(super) fn value(text: &str, schema: &LanceSchema, max_depth: usize) -> Result<Expr> {
+    read(text, schema, max_depth, What::Value)
+}
+
+fn read(text: &str, schema: &LanceSchema, max_depth: usize, what: What) -> Result<Expr> {
     if text.len() > MAX_BYTES {
         return Err(Error::invalid(format!("the filter is longer than {MAX_BYTES} bytes")));
     }
     let tokens = tokens(text)?;
     check_nesting(&tokens, max_depth)?;
     let stored = stored_text(text, &tokens, schema);
-    stacker::grow(STACK_BYTES, || parse(text, tokens, &stored, schema, max_depth))
+    stacker::grow(STACK_BYTES, || parse(text, tokens, &stored, schema, max_depth, what))
 }
 
 fn tokens(text: &str) -> Result<Vec<Token>> {
@@ -124,7 +140,14 @@ fn stored_text<'a>(text: &'a str, tokens: &[Token], schema: &LanceSchema) -> Cow
     Cow::Owned(result)
 }
 
-fn parse(text: &str, tokens: Vec<Token>, stored: &str, schema: &LanceSchema, max_depth: usize) -> Result<Expr> {
+fn parse(
+    text: &str,
+    tokens: Vec<Token>,
+    stored: &str,
+    schema: &LanceSchema,
+    max_depth: usize,
+    what: What,
+) -> Result<Expr> {
     // Lance reads the text as the end of a SELECT, where more than a condition may follow. It may not here.
     let mut parser = Parser::new(&LanceDialect).with_recursion_limit(PARSER_DEPTH).with_tokens(tokens);
     parser.parse_expr().map_err(|e| unreadable(text, &e.to_string()))?;
@@ -133,11 +156,21 @@ fn parse(text: &str, tokens: Vec<Token>, stored: &str, schema: &LanceSchema, max
     }
     let arrow = Arc::new(ArrowSchema::from(schema));
     let planner = Planner::new(arrow.clone());
-    let expr = planner.parse_filter(stored).map_err(|e| unreadable(text, &detail(&e)))?;
+    let expr = match what {
+        What::Condition => planner.parse_filter(stored),
+        What::Value => planner.parse_expr(stored),
+    };
+    let expr = expr.map_err(|e| unreadable(text, &detail(&e)))?;
     check_columns(&expr, schema)?;
     check_depth(&expr, max_depth)?;
-    let expr = exact::optimize(&planner, expr).map_err(|e| unreadable(text, &detail(&e)))?;
-    check_boolean(&expr, &arrow, text)?;
+    let expr = match what {
+        What::Condition => exact::optimize(&planner, expr),
+        What::Value => planner.optimize_expr(expr),
+    };
+    let expr = expr.map_err(|e| unreadable(text, &detail(&e)))?;
+    if what == What::Condition {
+        check_boolean(&expr, &arrow, text)?;
+    }
     Ok(expr)
 }
 

@@ -9,6 +9,7 @@ mod first;
 mod index;
 mod knn;
 mod lookup;
+mod merge;
 mod put;
 mod qps;
 mod scan;
@@ -71,6 +72,8 @@ enum What {
     First { table: String },
     /// Commits one staged row: Commit beside a commit in process; and the same commit again.
     Commit,
+    /// Merges rows by their keys: stage, prepare and commit beside a merge in process.
+    Merge(merge::Keys),
     /// Looks rows up by their keys.
     Lookup(lookup::Keys),
     /// Searches for the nearest vectors, one search after the other.
@@ -143,6 +146,7 @@ async fn run(args: Args) -> Result<Value> {
         What::Put { file } => put::measure(&args, client, file).await,
         What::First { table } => first::measure(&args, client, table).await,
         What::Commit => commit::measure(&args, client).await,
+        What::Merge(keys) => merge::measure(&args, client, keys).await,
         What::Lookup(keys) => lookup::measure(&args, client, keys).await,
         What::Knn { searched, effort } => knn::measure(&args, client, searched, *effort).await,
         What::Bulk { searched, effort } => bulk::measure(&args, client, searched, *effort).await,

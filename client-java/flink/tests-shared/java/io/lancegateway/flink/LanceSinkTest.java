@@ -3,6 +3,7 @@ package io.lancegateway.flink;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.flink.table.api.DataTypes;
@@ -45,6 +46,27 @@ class LanceSinkTest {
                 .hasMessageContaining("names 'v', which is no STRING column");
         assertThatCode(sink(row).vectorDimensions(Map.of("v", 3))::build)
                 .doesNotThrowAnyException();
+    }
+
+    @Test
+    void aPrimaryKeyNamesScalarColumnsOnce() {
+        RowType row =
+                (RowType)
+                        DataTypes.ROW(
+                                        DataTypes.FIELD("id", DataTypes.BIGINT()),
+                                        DataTypes.FIELD("v", DataTypes.ARRAY(DataTypes.FLOAT())))
+                                .getLogicalType();
+
+        assertThatCode(sink(row).primaryKey(List.of("id"))::build).doesNotThrowAnyException();
+        assertThatThrownBy(sink(row).primaryKey(List.of("ID"))::build)
+                .hasMessage("primary key column 'ID' is no column of the table: [id, v]");
+        assertThatThrownBy(sink(row).primaryKey(List.of("v"))::build)
+                .hasMessage("primary key column 'v': ARRAY<FLOAT> is no scalar type");
+        assertThatThrownBy(sink(row).primaryKey(List.of("id", "id"))::build)
+                .hasMessage("the primary key [id, id] names a column twice");
+        assertThatThrownBy(
+                        sink(row).primaryKey(List.of("id")).writeMode(WriteMode.OVERWRITE)::build)
+                .hasMessageContaining("cannot overwrite it");
     }
 
     private static LanceSink.Builder sink(RowType rowType) {

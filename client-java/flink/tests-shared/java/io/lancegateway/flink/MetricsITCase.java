@@ -7,19 +7,15 @@ import io.lancegateway.flink.testing.FlinkAndGateway;
 import io.lancegateway.flink.testing.GatewayProcess;
 import io.lancegateway.proto.v1.TableVersion;
 import java.util.List;
-import java.util.Objects;
-import java.util.stream.Collectors;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
 import org.apache.flink.connector.datagen.source.DataGeneratorSource;
 import org.apache.flink.core.execution.JobClient;
-import org.apache.flink.metrics.Counter;
-import org.apache.flink.metrics.Gauge;
-import org.apache.flink.metrics.Metric;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.DataTypes;
+import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.table.data.GenericRowData;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.logical.RowType;
@@ -75,6 +71,26 @@ class MetricsITCase extends FlinkAndGateway {
         gateway.close();
     }
 
+    @Test
+    void whatBecameOfTheKeysOfACommitIsCounted() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = batch(2);
+        declare(env, table, "id BIGINT, n INT, PRIMARY KEY (id) NOT ENFORCED");
+        insert(env, "INSERT INTO " + table + " VALUES (1, 1), (2, 1), (3, 1)");
+
+        JobID job =
+                env.executeSql("INSERT INTO " + table + " VALUES (2, 2), (3, 2), (4, 2)")
+                        .getJobClient()
+                        .get()
+                        .getJobExecutionResult()
+                        .get()
+                        .getJobID();
+
+        assertThat(sum(job, "Committer", "lastCommitInserted")).isEqualTo(1);
+        assertThat(sum(job, "Committer", "lastCommitUpdated")).isEqualTo(2);
+        assertThat(sum(job, "Committer", "lastCommitDeleted")).isZero();
+    }
+
     /** Five rows for each checkpoint. */
     private static JobClient write(GatewayProcess gateway, String table, long rows)
             throws Exception {
@@ -94,23 +110,5 @@ class MetricsITCase extends FlinkAndGateway {
                                 .rowType(ROW_TYPE)
                                 .build());
         return env.executeAsync();
-    }
-
-    /** Of all subtasks. */
-    private static long sum(JobID job, String operator, String name) {
-        return metrics(job, operator, name).stream().mapToLong(MetricsITCase::value).sum();
-    }
-
-    private static List<Metric> metrics(JobID job, String operator, String name) {
-        return metrics().findOperatorMetricGroups(job, operator).stream()
-                .map(group -> metrics().getMetricsByGroup(group).get(name))
-                .filter(Objects::nonNull)
-                .collect(Collectors.toList());
-    }
-
-    private static long value(Metric metric) {
-        return metric instanceof Counter
-                ? ((Counter) metric).getCount()
-                : ((Number) ((Gauge<?>) metric).getValue()).longValue();
     }
 }

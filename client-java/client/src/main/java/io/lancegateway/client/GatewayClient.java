@@ -21,6 +21,8 @@ import io.lancegateway.proto.v1.CreateNamespaceRequest;
 import io.lancegateway.proto.v1.CreateNamespaceResponse;
 import io.lancegateway.proto.v1.CreateTableRequest;
 import io.lancegateway.proto.v1.CreateTableResponse;
+import io.lancegateway.proto.v1.DeleteRowsRequest;
+import io.lancegateway.proto.v1.DeleteRowsResponse;
 import io.lancegateway.proto.v1.DescribeIndexRequest;
 import io.lancegateway.proto.v1.DescribeTableRequest;
 import io.lancegateway.proto.v1.DescribeTableResponse;
@@ -58,6 +60,8 @@ import io.lancegateway.proto.v1.ScanRequest;
 import io.lancegateway.proto.v1.StartJobRequest;
 import io.lancegateway.proto.v1.Table;
 import io.lancegateway.proto.v1.TableCommit;
+import io.lancegateway.proto.v1.UpdateRowsRequest;
+import io.lancegateway.proto.v1.UpdateRowsResponse;
 import io.lancegateway.proto.v1.VectorSearchRequest;
 import io.lancegateway.proto.v1.VectorSearchResponse;
 import java.util.List;
@@ -217,7 +221,8 @@ public final class GatewayClient implements AutoCloseable {
     }
 
     /**
-     * Makes a committable visible, once, however often this is called.
+     * Makes a committable visible, once, however often this is called. One of mode MERGE waits for
+     * the earlier ones of its epoch, and its answer counts what became of the keys.
      *
      * @throws CommitStateUnknownException if no answer could be had in the commit timeout: call
      *     again
@@ -227,6 +232,28 @@ public final class GatewayClient implements AutoCloseable {
         ByteString bytes = ByteString.copyFrom(committable);
         return calls.commit(
                 Methods.COMMIT, CommitRequest.newBuilder().setCommittable(bytes).build());
+    }
+
+    /**
+     * Deletes the rows of a filter as one version, once for a request id. A request without an id
+     * gets one.
+     *
+     * @throws CommitStateUnknownException if no answer could be had in the commit timeout: call
+     *     again with the same id
+     */
+    public DeleteRowsResponse deleteRows(DeleteRowsRequest request) {
+        DeleteRowsRequest.Builder builder = request.toBuilder();
+        checkOpen();
+        return calls.commit(
+                Methods.DELETE_ROWS, builder.setRequestId(idOr(request.getRequestId())).build());
+    }
+
+    /** Sets columns in the rows of a filter, as {@link #deleteRows} deletes them. */
+    public UpdateRowsResponse updateRows(UpdateRowsRequest request) {
+        UpdateRowsRequest.Builder builder = request.toBuilder();
+        checkOpen();
+        return calls.commit(
+                Methods.UPDATE_ROWS, builder.setRequestId(idOr(request.getRequestId())).build());
     }
 
     /** Fences a committable, so that a late commit of it is refused, and deletes its files. */

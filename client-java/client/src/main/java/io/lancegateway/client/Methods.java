@@ -24,6 +24,8 @@ import io.lancegateway.proto.v1.CreateNamespaceRequest;
 import io.lancegateway.proto.v1.CreateNamespaceResponse;
 import io.lancegateway.proto.v1.CreateTableRequest;
 import io.lancegateway.proto.v1.CreateTableResponse;
+import io.lancegateway.proto.v1.DeleteRowsRequest;
+import io.lancegateway.proto.v1.DeleteRowsResponse;
 import io.lancegateway.proto.v1.DescribeIndexRequest;
 import io.lancegateway.proto.v1.DescribeIndexResponse;
 import io.lancegateway.proto.v1.DescribeTableRequest;
@@ -62,6 +64,8 @@ import io.lancegateway.proto.v1.PrepareCommitRequest;
 import io.lancegateway.proto.v1.PrepareCommitResponse;
 import io.lancegateway.proto.v1.StartJobRequest;
 import io.lancegateway.proto.v1.StartJobResponse;
+import io.lancegateway.proto.v1.UpdateRowsRequest;
+import io.lancegateway.proto.v1.UpdateRowsResponse;
 import io.lancegateway.proto.v1.VectorSearchRequest;
 import io.lancegateway.proto.v1.VectorSearchResponse;
 import io.lancegateway.proto.v1.WatchJobRequest;
@@ -159,6 +163,16 @@ final class Methods {
                     DropNamespaceRequest.getDefaultInstance(),
                     DropNamespaceResponse.getDefaultInstance());
 
+    static final MethodDescriptor<DeleteRowsRequest, DeleteRowsResponse> DELETE_ROWS =
+            unary(
+                    WRITE + "DeleteRows",
+                    DeleteRowsRequest.getDefaultInstance(),
+                    DeleteRowsResponse.getDefaultInstance());
+    static final MethodDescriptor<UpdateRowsRequest, UpdateRowsResponse> UPDATE_ROWS =
+            unary(
+                    WRITE + "UpdateRows",
+                    UpdateRowsRequest.getDefaultInstance(),
+                    UpdateRowsResponse.getDefaultInstance());
     static final MethodDescriptor<BeginWriteRequest, BeginWriteResponse> BEGIN_WRITE =
             unary(
                     WRITE + "BeginWrite",

@@ -17,6 +17,8 @@ public enum Reason {
     SCHEMA_MISMATCH(Status.Code.INVALID_ARGUMENT, Retry.NEVER),
     /** The query, the table and the index do not compare vectors alike. */
     METRIC_MISMATCH(Status.Code.INVALID_ARGUMENT, Retry.NEVER),
+    /** Two rows of a merge have one key. */
+    DUPLICATE_KEY(Status.Code.INVALID_ARGUMENT, Retry.NEVER),
     /** There is no such table. */
     TABLE_NOT_FOUND(Status.Code.NOT_FOUND, Retry.NEVER),
     /** The table has no such version, or no longer. */
@@ -47,6 +49,8 @@ public enum Reason {
     COMMIT_CONFLICT(Status.Code.FAILED_PRECONDITION, Retry.NEVER),
     /** Other writers were faster, more often than the gateway retries. */
     CONCURRENT_MODIFICATION(Status.Code.ABORTED, Retry.BACKOFF),
+    /** An earlier commit of the epoch is neither committed nor aborted. */
+    COMMIT_OUT_OF_ORDER(Status.Code.ABORTED, Retry.BACKOFF),
     /** The commit may or may not have happened. */
     COMMIT_STATE_UNKNOWN(Status.Code.UNKNOWN, Retry.RESOLVE),
     /** Commits to the store could be lost. */

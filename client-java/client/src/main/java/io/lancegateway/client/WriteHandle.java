@@ -5,6 +5,9 @@ import io.lancegateway.client.arrow.ArrowSchema;
 /** A table that is open for writing. Good for any number of streams, in any process. */
 public final class WriteHandle {
 
+    /** The last column of a write of mode MERGE: what happened to the row. */
+    public static final String CHANGE_KIND = "_change_kind";
+
     private final byte[] bytes;
     private final ArrowSchema schema;
 

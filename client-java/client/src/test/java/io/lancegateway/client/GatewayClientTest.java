@@ -23,6 +23,7 @@ import io.lancegateway.proto.v1.CreateTableRequest;
 import io.lancegateway.proto.v1.CreateTableResponse;
 import io.lancegateway.proto.v1.IndexServiceOuterClass;
 import io.lancegateway.proto.v1.JobServiceOuterClass;
+import io.lancegateway.proto.v1.MergeCounts;
 import io.lancegateway.proto.v1.PrepareCommitRequest;
 import io.lancegateway.proto.v1.PrepareCommitResponse;
 import io.lancegateway.proto.v1.ScanRequest;
@@ -183,6 +184,24 @@ class GatewayClientTest {
             assertThat(response.getAlreadyCommitted()).isTrue();
         }
         assertThat(gateway.requests()).hasSize(2);
+    }
+
+    @Test
+    void aMergeThatComesBeforeAnEarlierOneWaitsForItAndTellsWhatBecameOfItsKeys() {
+        AtomicInteger commits = new AtomicInteger();
+        MergeCounts counts = MergeCounts.newBuilder().setNumInserted(3).setNumDeleted(1).build();
+        gateway.on(
+                Methods.COMMIT,
+                request -> {
+                    if (commits.incrementAndGet() < 10) {
+                        throw FakeGateway.error(Reason.COMMIT_OUT_OF_ORDER);
+                    }
+                    return committed(false).toBuilder().setMerged(counts).build();
+                });
+        try (GatewayClient client = client()) {
+            assertThat(client.commit(COMMITTABLE).getMerged()).isEqualTo(counts);
+        }
+        assertThat(commits).hasValue(10);
     }
 
     @Test

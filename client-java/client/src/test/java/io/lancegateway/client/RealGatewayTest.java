@@ -12,7 +12,9 @@ import io.lancegateway.client.arrow.ArrowSchema;
 import io.lancegateway.client.arrow.BinaryBuilder;
 import io.lancegateway.client.arrow.BinaryVector;
 import io.lancegateway.client.arrow.Copy;
+import io.lancegateway.client.arrow.FixedWidthBuilder;
 import io.lancegateway.client.arrow.FixedWidthVector;
+import io.lancegateway.proto.v1.Assignment;
 import io.lancegateway.proto.v1.BeginWriteRequest;
 import io.lancegateway.proto.v1.Call;
 import io.lancegateway.proto.v1.Column;
@@ -23,6 +25,7 @@ import io.lancegateway.proto.v1.CountRowsRequest;
 import io.lancegateway.proto.v1.CreateNamespaceRequest;
 import io.lancegateway.proto.v1.CreateOptions;
 import io.lancegateway.proto.v1.CreateTableRequest;
+import io.lancegateway.proto.v1.DeleteRowsRequest;
 import io.lancegateway.proto.v1.DescribeTableRequest;
 import io.lancegateway.proto.v1.DropTableRequest;
 import io.lancegateway.proto.v1.Expression;
@@ -32,10 +35,13 @@ import io.lancegateway.proto.v1.ListNamespacesRequest;
 import io.lancegateway.proto.v1.ListTablesRequest;
 import io.lancegateway.proto.v1.ListVersionsRequest;
 import io.lancegateway.proto.v1.Literal;
+import io.lancegateway.proto.v1.MergeCounts;
 import io.lancegateway.proto.v1.Operator;
 import io.lancegateway.proto.v1.Projection;
 import io.lancegateway.proto.v1.ScanRequest;
 import io.lancegateway.proto.v1.Table;
+import io.lancegateway.proto.v1.UpdateRowsRequest;
+import io.lancegateway.proto.v1.WriteMode;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -124,6 +130,82 @@ class RealGatewayTest {
                                 .getVersions(0)
                                 .getPropertiesMap())
                 .containsEntry("flink.job-id", "j");
+    }
+
+    @Test
+    void changesApplyToTheRowsOfTheirKeysAndTheReplyCountsThem() throws Exception {
+        Table table = Tables.named("merged");
+        WriteHandle write =
+                beginMerge(table, CreateOptions.newBuilder().addPrimaryKey("id").build());
+        assertThat(write.schema().field(1).name()).isEqualTo(WriteHandle.CHANGE_KIND);
+
+        CommitResponse first = merge(write, new long[][] {{1, 0}, {2, 0}, {3, 0}});
+        CommitResponse second = merge(write, new long[][] {{1, 2}, {2, 3}, {4, 0}, {5, 3}, {4, 2}});
+
+        assertThat(first.getMerged()).isEqualTo(MergeCounts.newBuilder().setNumInserted(3).build());
+        assertThat(second.getMerged())
+                .isEqualTo(
+                        MergeCounts.newBuilder()
+                                .setNumInserted(1)
+                                .setNumUpdated(1)
+                                .setNumDeleted(1)
+                                .setNumUnchanged(1)
+                                .build());
+        assertThat(readAll(ScanRequest.newBuilder().setTable(table).build()))
+                .containsExactlyInAnyOrder(1L, 3L, 4L);
+    }
+
+    @Test
+    void rowsOfAFilterAreUpdatedAndDeletedOnceForARequestId() throws Exception {
+        Table table = Tables.named("changed");
+        WriteHandle write = beginMerge(table, CreateOptions.getDefaultInstance());
+        merge(write, new long[][] {{1, 0}, {2, 0}, {3, 0}});
+        UpdateRowsRequest update =
+                UpdateRowsRequest.newBuilder()
+                        .setRequestId(UUID.randomUUID().toString())
+                        .setTable(table)
+                        .setFilter(Filter.newBuilder().setSql("id > 1"))
+                        .addAssignments(Assignment.newBuilder().setColumn("id").setSql("id * 10"))
+                        .build();
+        assertThat(client.updateRows(update).getNumRows()).isEqualTo(2);
+        assertThat(client.updateRows(update).getAlreadyCommitted()).isTrue();
+        DeleteRowsRequest delete =
+                DeleteRowsRequest.newBuilder()
+                        .setTable(table)
+                        .setFilter(Filter.newBuilder().setSql("id = 20"))
+                        .build();
+        assertThat(client.deleteRows(delete).getNumRows()).isEqualTo(1);
+        assertThat(readAll(ScanRequest.newBuilder().setTable(table).build()))
+                .containsExactlyInAnyOrder(1L, 30L);
+    }
+
+    /** By the id, into a new table. */
+    private static WriteHandle beginMerge(Table table, CreateOptions create) {
+        return client.beginWrite(
+                BeginWriteRequest.newBuilder()
+                        .setTable(table)
+                        .setMode(WriteMode.WRITE_MODE_MERGE)
+                        .addKey("id")
+                        .setSchema(ByteString.copyFrom(FakeGateway.SCHEMA.toIpc()))
+                        .setCreate(create)
+                        .build());
+    }
+
+    /** Commits changes, of which each is a key and a kind. */
+    private static CommitResponse merge(WriteHandle write, long[][] changes) throws Exception {
+        ArrowBatchBuilder batch = new ArrowBatchBuilder(write.schema());
+        for (long[] change : changes) {
+            ((FixedWidthBuilder) batch.column(0)).appendLong(change[0]);
+            ((FixedWidthBuilder) batch.column(1)).appendByte((byte) change[1]);
+            batch.endRow();
+        }
+        try (StageStream stream = client.stage(write, StageOptions.defaults())) {
+            stream.write(batch);
+            byte[] staged = stream.finish().bytes();
+            return client.commit(
+                    client.prepareCommit(newId(), write.bytes(), List.of(staged), Map.of())
+                            .committable());
+        }
     }
 
     @Test

@@ -5,11 +5,13 @@ import io.lancegateway.flink.sink.SinkSpec;
 import io.lancegateway.flink.sink.TableSink;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.flink.util.TablePath;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import javax.annotation.Nullable;
 import org.apache.flink.api.connector.sink2.Sink;
+import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.logical.RowType;
 
@@ -37,6 +39,7 @@ public final class LanceSink {
         @Nullable private String gatewayUri;
         private Map<String, String> storageOptions = Map.of();
         @Nullable private RowType rowType;
+        private List<String> primaryKey = List.of();
         private WriteMode writeMode = WriteMode.APPEND;
         private long batchSize;
         private long memoryCapBytes;
@@ -65,6 +68,17 @@ public final class LanceSink {
         /** The rows that come. Their fields are columns of the table, by name. */
         public Builder rowType(RowType rowType) {
             this.rowType = rowType;
+            return this;
+        }
+
+        /**
+         * The columns that tell rows apart. With them, rows are changes by their kind: +I and +U
+         * replace the row of their key, or add it; -D and -U delete it, of a -U with its +U behind
+         * it the latter counts. Without them, the table takes +I alone. Columns of the table that
+         * are no fields of the rows stay as they are.
+         */
+        public Builder primaryKey(List<String> columns) {
+            this.primaryKey = List.copyOf(columns);
             return this;
         }
 
@@ -121,6 +135,11 @@ public final class LanceSink {
         public Sink<RowData> build() {
             Objects.requireNonNull(path, "path");
             Objects.requireNonNull(rowType, "rowType");
+            if (!primaryKey.isEmpty() && writeMode == WriteMode.OVERWRITE) {
+                throw new ValidationException(
+                        "rows with a primary key change a table, and cannot overwrite it: leave out"
+                                + " primaryKey or WriteMode.OVERWRITE");
+            }
             return new TableSink(
                     new SinkSpec(
                             new GatewayAddress(gatewayUri, storageOptions),
@@ -134,7 +153,8 @@ public final class LanceSink {
                                     largeStringColumns,
                                     vectorDimensions,
                                     dataStorageVersion,
-                                    Map.of()),
+                                    Map.of(),
+                                    primaryKey),
                             null));
         }
     }

@@ -93,7 +93,7 @@ class WriteBatchITCase extends FlinkAndGateway {
                         new Configuration(),
                         getClass().getClassLoader(),
                         false);
-        SinkV2Provider provider = (SinkV2Provider) sink.getSinkRuntimeProvider(null);
+        SinkV2Provider provider = (SinkV2Provider) ((PortableTableSink) sink).provider(false);
         return (CommittingSinkWriter<RowData, ?>) provider.createSink().createWriter(context());
     }
 

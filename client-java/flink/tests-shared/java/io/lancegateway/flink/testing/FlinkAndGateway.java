@@ -9,9 +9,15 @@ import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.UUID;
+import java.util.stream.Collectors;
+import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.RuntimeExecutionMode;
 import org.apache.flink.configuration.Configuration;
+import org.apache.flink.metrics.Counter;
+import org.apache.flink.metrics.Gauge;
+import org.apache.flink.metrics.Metric;
 import org.apache.flink.runtime.testutils.InMemoryReporter;
 import org.apache.flink.runtime.testutils.MiniClusterResourceConfiguration;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -170,5 +176,23 @@ public abstract class FlinkAndGateway {
                                 .getVersionsList());
         Collections.reverse(versions);
         return versions;
+    }
+
+    /** A metric of an operator, of all its subtasks together. */
+    protected static long sum(JobID job, String operator, String name) {
+        return metrics(job, operator, name).stream().mapToLong(FlinkAndGateway::value).sum();
+    }
+
+    protected static List<Metric> metrics(JobID job, String operator, String name) {
+        return metrics().findOperatorMetricGroups(job, operator).stream()
+                .map(group -> metrics().getMetricsByGroup(group).get(name))
+                .filter(Objects::nonNull)
+                .collect(Collectors.toList());
+    }
+
+    protected static long value(Metric metric) {
+        return metric instanceof Counter
+                ? ((Counter) metric).getCount()
+                : ((Number) ((Gauge<?>) metric).getValue()).longValue();
     }
 }

@@ -4,6 +4,7 @@ import io.lancegateway.client.GatewayClient;
 import io.lancegateway.client.LanceGatewayException;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.proto.v1.CommitResponse;
+import io.lancegateway.proto.v1.MergeCounts;
 import java.io.IOException;
 import java.util.Collection;
 import javax.annotation.Nullable;
@@ -27,6 +28,7 @@ final class LanceCommitter implements Committer<Committable> {
     private volatile long lastRows;
     private volatile long lastBytes;
     private volatile long lastMillis;
+    private volatile MergeCounts lastMerged = MergeCounts.getDefaultInstance();
     private volatile long lastNanos = System.nanoTime();
 
     LanceCommitter(SinkSpec spec, MetricGroup metrics) {
@@ -36,6 +38,11 @@ final class LanceCommitter implements Committer<Committable> {
         metrics.gauge("lastCommitRecords", () -> lastRows);
         metrics.gauge("lastCommitBytes", () -> lastBytes);
         metrics.gauge("lastCommitDurationMs", () -> lastMillis);
+        if (spec.merges()) {
+            metrics.gauge("lastCommitInserted", () -> lastMerged.getNumInserted());
+            metrics.gauge("lastCommitUpdated", () -> lastMerged.getNumUpdated());
+            metrics.gauge("lastCommitDeleted", () -> lastMerged.getNumDeleted());
+        }
         // Since the start, if there was none.
         metrics.gauge(
                 "secondsSinceLastCommit", () -> (System.nanoTime() - lastNanos) / 1_000_000_000);
@@ -65,6 +72,7 @@ final class LanceCommitter implements Committer<Committable> {
         lastVersion = response.getVersion();
         lastRows = committable.rows();
         lastBytes = committable.sizeInBytes();
+        lastMerged = response.getMerged();
         if (response.getAlreadyCommitted()) {
             LOG.info("Version {} had committed a {} already", response.getVersion(), committable);
             request.signalAlreadyCommitted();

@@ -7,12 +7,15 @@ import io.lancegateway.client.StageStream;
 import io.lancegateway.client.StagedWrite;
 import io.lancegateway.client.WriteHandle;
 import io.lancegateway.client.arrow.ArrowBatchBuilder;
+import io.lancegateway.flink.types.Appender;
+import io.lancegateway.flink.types.ChangeAppender;
 import io.lancegateway.flink.types.RowAppender;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
+import java.util.Optional;
 import javax.annotation.Nullable;
 import org.apache.flink.api.common.operators.ProcessingTimeService;
 import org.apache.flink.api.connector.sink2.CommittingSinkWriter;
@@ -43,8 +46,9 @@ final class LanceSinkWriter implements CommittingSinkWriter<RowData, StagedRows>
     @Nullable private GatewayClient client;
     @Nullable private WriteHandle write;
     @Nullable private ArrowBatchBuilder batch;
-    @Nullable private RowAppender appender;
+    @Nullable private Appender appender;
     @Nullable private StageStream stream;
+    private boolean tableIsAbsent;
     private long rowsWritten;
     private long lastSend;
     private long lastSendMillis;
@@ -62,14 +66,15 @@ final class LanceSinkWriter implements CommittingSinkWriter<RowData, StagedRows>
 
     @Override
     public void write(RowData row, Context context) throws IOException, InterruptedException {
-        if (row.getRowKind() != RowKind.INSERT) {
+        if (row.getRowKind() != RowKind.INSERT && !spec.merges()) {
             throw new IOException(
                     String.format(
-                            "the table takes inserts only, but row %d is %s",
+                            "without a primary key a table takes inserts only, but row %d is"
+                                    + " %s",
                             rowsWritten, row.getRowKind()));
         }
-        if (appender == null) {
-            open(row);
+        if (appender == null && !open(row)) {
+            return;
         }
         try {
             appender.append(row);
@@ -86,11 +91,29 @@ final class LanceSinkWriter implements CommittingSinkWriter<RowData, StagedRows>
         }
     }
 
-    private void open(RowData firstRow) {
-        client = spec.address().connect();
-        write = new TableOpener(client, spec).open(firstRow);
+    /** False if the table is absent, and the row is to be deleted from it. */
+    private boolean open(RowData firstRow) {
+        if (client == null) {
+            client = spec.address().connect();
+        }
+        TableOpener opener = new TableOpener(client, spec);
+        if (ChangeAppender.deletes(firstRow.getRowKind())) {
+            // It may be a key alone, and tell nothing of how a table is to be made.
+            Optional<WriteHandle> present = tableIsAbsent ? Optional.empty() : opener.openPresent();
+            tableIsAbsent = present.isEmpty();
+            if (tableIsAbsent) {
+                return false;
+            }
+            write = present.get();
+        } else {
+            write = opener.open(firstRow);
+        }
         batch = new ArrowBatchBuilder(write.schema());
-        appender = new RowAppender(spec.rowType(), batch);
+        appender =
+                spec.merges()
+                        ? new ChangeAppender(spec.rowType(), spec::sets, spec.key(), batch)
+                        : new RowAppender(spec.rowType(), batch);
+        return true;
     }
 
     /** Sends the rows that wait. Blocks the task while the gateway does not keep up. */
@@ -159,6 +182,8 @@ final class LanceSinkWriter implements CommittingSinkWriter<RowData, StagedRows>
         if (stream != null) {
             endStream();
         }
+        // Whoever made it since has rows in it.
+        tableIsAbsent = false;
         List<StagedRows> result = List.copyOf(staged);
         staged.clear();
         return result;

@@ -6,7 +6,9 @@ import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.proto.v1.IndexBuild;
 import io.lancegateway.proto.v1.Table;
 import java.io.Serializable;
+import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.types.logical.RowType;
@@ -22,6 +24,7 @@ public final class SinkSpec implements Serializable {
     private final GatewayAddress address;
     private final byte[] table;
     private final RowType rowType;
+    private final Set<String> columns;
     private final boolean overwrite;
     private final long maxRowsPerBatch;
     private final long maxBytesPerBatch;
@@ -46,12 +49,37 @@ public final class SinkSpec implements Serializable {
             long maxRowsPerFile,
             NewTable newTable,
             @Nullable IndexBuild index) {
+        this(
+                address,
+                table,
+                rowType,
+                Set.copyOf(rowType.getFieldNames()),
+                overwrite,
+                maxRowsPerBatch,
+                memoryCap,
+                maxRowsPerFile,
+                newTable,
+                index);
+    }
+
+    private SinkSpec(
+            GatewayAddress address,
+            Table table,
+            RowType rowType,
+            Set<String> columns,
+            boolean overwrite,
+            long maxRowsPerBatch,
+            long memoryCap,
+            long maxRowsPerFile,
+            NewTable newTable,
+            @Nullable IndexBuild index) {
         ArrowTypes.check(rowType, newTable.storageVersion());
         ArrowTypes.checkLargeStrings(rowType, newTable.largeStrings());
         ArrowTypes.checkVectorDimensions(rowType, newTable.vectorDimensions());
         this.address = address;
         this.table = table.toByteArray();
-        this.rowType = rowType;
+        this.rowType = Keys.check(rowType, newTable.primaryKey());
+        this.columns = columns;
         this.overwrite = overwrite;
         this.maxRowsPerBatch = maxRowsPerBatch > 0 ? maxRowsPerBatch : Long.MAX_VALUE;
         this.maxBytesPerBatch = memoryCap > 0 ? Math.min(memoryCap, TARGET_BYTES) : TARGET_BYTES;
@@ -66,6 +94,7 @@ public final class SinkSpec implements Serializable {
                 address,
                 table(),
                 rowType,
+                columns,
                 true,
                 maxRowsPerBatch,
                 maxBytesPerBatch,
@@ -74,11 +103,26 @@ public final class SinkSpec implements Serializable {
                 index().orElse(null));
     }
 
-    GatewayAddress address() {
+    /** The same, but of rows that are there only these columns change. */
+    public SinkSpec writingOnly(Set<String> columns) {
+        return new SinkSpec(
+                address,
+                table(),
+                rowType,
+                Set.copyOf(columns),
+                overwrite,
+                maxRowsPerBatch,
+                maxBytesPerBatch,
+                maxRowsPerFile,
+                newTable,
+                index().orElse(null));
+    }
+
+    public GatewayAddress address() {
         return address;
     }
 
-    Table table() {
+    public Table table() {
         try {
             return Table.parseFrom(table);
         } catch (InvalidProtocolBufferException corrupt) {
@@ -86,12 +130,29 @@ public final class SinkSpec implements Serializable {
         }
     }
 
-    RowType rowType() {
+    /** The rows that come, with a key that is not null. */
+    public RowType rowType() {
         return rowType;
     }
 
-    boolean overwrite() {
+    /** Whether the rows replace those of the table. */
+    public boolean overwrite() {
         return overwrite;
+    }
+
+    /** What tells rows apart; empty: nothing does. */
+    public List<String> key() {
+        return newTable.primaryKey();
+    }
+
+    /** Whether rows are changes, which replace and delete others of their key. */
+    public boolean merges() {
+        return !key().isEmpty() && !overwrite;
+    }
+
+    /** Whether a change sets this column. */
+    boolean sets(String column) {
+        return columns.contains(column) || key().contains(column);
     }
 
     long maxRowsPerBatch() {

@@ -13,16 +13,21 @@ import io.lancegateway.flink.types.ArrowTypes;
 import io.lancegateway.flink.types.RowAppender;
 import io.lancegateway.flink.types.TypeMismatchException;
 import io.lancegateway.proto.v1.BeginWriteRequest;
+import io.lancegateway.proto.v1.DescribeTableRequest;
 import io.lancegateway.proto.v1.WriteMode;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
+import java.util.stream.Collectors;
+import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.logical.RowType;
 
 /**
  * Opens the table for a writer, with the schema that its rows are staged in: the table's if the
- * rows fit it, else, when the table is new or overwritten, one made from the row type.
+ * rows fit it, else, when the table is new or overwritten, one made from the row type. Changes of
+ * rows are staged with the columns alone that they set.
  */
 final class TableOpener {
 
@@ -36,7 +41,17 @@ final class TableOpener {
 
     /** Opens the table, and creates it if it is absent: once, whoever races. */
     WriteHandle open(RowData firstRow) {
-        Optional<WriteHandle> present = openPresent();
+        WriteHandle table = openOrCreate(firstRow);
+        return spec.merges() ? forChanges(table) : table;
+    }
+
+    /** Opens the table for changes if it is there. */
+    Optional<WriteHandle> openPresent() {
+        return begin().map(this::forChanges);
+    }
+
+    private WriteHandle openOrCreate(RowData firstRow) {
+        Optional<WriteHandle> present = begin();
         if (present.isPresent() && (!spec.overwrite() || fits(present.get().schema(), firstRow))) {
             return present.get();
         }
@@ -50,13 +65,13 @@ final class TableOpener {
             if (refused.reason() == Reason.SCHEMA_MISMATCH && !spec.overwrite()) {
                 // Another writer created it meanwhile, after a first row with a vector of another
                 // length. What this writer's rows are worth is seen when they are appended.
-                return openPresent().orElseThrow(() -> refused);
+                return begin().orElseThrow(() -> refused);
             }
             throw refused;
         }
     }
 
-    private Optional<WriteHandle> openPresent() {
+    private Optional<WriteHandle> begin() {
         try {
             return Optional.of(client.beginWrite(request().build()));
         } catch (LanceGatewayException failed) {
@@ -70,6 +85,9 @@ final class TableOpener {
     private BeginWriteRequest.Builder request() {
         BeginWriteRequest.Builder request =
                 BeginWriteRequest.newBuilder().setTable(spec.table()).setMode(mode(spec));
+        if (spec.merges()) {
+            request.addAllKey(spec.key());
+        }
         if (spec.overwrite()) {
             // Only stages: the run that decides about overwriting is named when the rows are
             // prepared for commit.
@@ -79,7 +97,35 @@ final class TableOpener {
     }
 
     static WriteMode mode(SinkSpec spec) {
+        if (spec.merges()) {
+            return WriteMode.WRITE_MODE_MERGE;
+        }
         return spec.overwrite() ? WriteMode.WRITE_MODE_OVERWRITE : WriteMode.WRITE_MODE_APPEND;
+    }
+
+    /** Leaves out the columns that the changes do not set: they stay as they are. */
+    private WriteHandle forChanges(WriteHandle all) {
+        checkKey();
+        List<ArrowField> columns =
+                all.schema().fields().subList(0, all.schema().size() - 1).stream()
+                        .filter(column -> spec.sets(column.name()))
+                        .collect(Collectors.toList());
+        return columns.size() == all.schema().size() - 1
+                ? all
+                : client.beginWrite(request().setSchema(ipc(ArrowSchema.of(columns))).build());
+    }
+
+    private void checkKey() {
+        List<String> key =
+                client.describeTable(
+                                DescribeTableRequest.newBuilder().setTable(spec.table()).build())
+                        .getPrimaryKeyList();
+        if (!key.isEmpty() && !Set.copyOf(key).equals(Set.copyOf(spec.key()))) {
+            throw new ValidationException(
+                    String.format(
+                            "the table has the primary key %s, but %s was declared",
+                            key, spec.key()));
+        }
     }
 
     private ArrowSchema newSchema(RowData firstRow) {

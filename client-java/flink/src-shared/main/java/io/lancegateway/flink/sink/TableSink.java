@@ -1,6 +1,7 @@
 package io.lancegateway.flink.sink;
 
 import java.util.UUID;
+import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.connector.sink2.Committer;
 import org.apache.flink.api.connector.sink2.CommitterInitContext;
 import org.apache.flink.api.connector.sink2.SinkWriter;
@@ -13,6 +14,7 @@ import org.apache.flink.metrics.groups.UnregisteredMetricsGroup;
 import org.apache.flink.streaming.api.connector.sink2.CommittableMessage;
 import org.apache.flink.streaming.api.connector.sink2.CommittableMessageTypeInfo;
 import org.apache.flink.streaming.api.connector.sink2.SupportsPreCommitTopology;
+import org.apache.flink.streaming.api.connector.sink2.SupportsPreWriteTopology;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.operators.InputFormatOperatorFactory;
@@ -23,11 +25,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Writers in any number stage rows, one aggregator makes a committable of each checkpoint, one
- * committer commits it.
+ * Writers in any number stage rows, those of one key always the same writer; one aggregator makes a
+ * committable of each checkpoint, one committer commits it.
  */
 public final class TableSink
         implements PortableSink<RowData>,
+                SupportsPreWriteTopology<RowData>,
                 SupportsCommitter<Committable>,
                 SupportsPreCommitTopology<StagedRows, Committable> {
 
@@ -52,6 +55,18 @@ public final class TableSink
     public TableSink(SinkSpec spec, boolean needsCheckpoints) {
         this.spec = spec;
         this.needsCheckpoints = needsCheckpoints;
+    }
+
+    @Override
+    public DataStream<RowData> addPreWriteTopology(DataStream<RowData> rows) {
+        if (!spec.merges()) {
+            return rows;
+        }
+        // Distributed as a keyed stream is, but none: of one, batch mode sorts the rows by their
+        // keys, and does not keep the order of those of one key.
+        return new DataStream<>(
+                rows.getExecutionEnvironment(),
+                rows.keyBy(new KeyHash(spec.rowType(), spec.key()), Types.INT).getTransformation());
     }
 
     @Override

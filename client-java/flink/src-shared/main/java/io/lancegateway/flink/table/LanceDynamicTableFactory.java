@@ -220,9 +220,16 @@ public final class LanceDynamicTableFactory
                                 largeStrings,
                                 dimensions,
                                 options.getOptional(WRITE_DATA_STORAGE_VERSION).orElse(""),
-                                metrics(options)),
+                                metrics(options),
+                                primaryKey(context, rowType)),
                         index(options, rowType)),
                 options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null));
+    }
+
+    private static List<String> primaryKey(Context context, RowType rowType) {
+        return Arrays.stream(context.getPrimaryKeyIndexes())
+                .mapToObj(rowType.getFieldNames()::get)
+                .collect(Collectors.toList());
     }
 
     /** What a new table declares of the metric of its vectors. */

@@ -1,18 +1,44 @@
 package io.lancegateway.flink.table;
 
+import io.lancegateway.client.GatewayClient;
 import io.lancegateway.flink.sink.SinkSpec;
 import io.lancegateway.flink.sink.TableSink;
+import io.lancegateway.proto.v1.DeleteRowsRequest;
+import io.lancegateway.proto.v1.Expression;
+import io.lancegateway.proto.v1.Filter;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 import javax.annotation.Nullable;
+import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
 import org.apache.flink.table.connector.sink.SinkV2Provider;
+import org.apache.flink.table.connector.sink.abilities.SupportsDeletePushDown;
 import org.apache.flink.table.connector.sink.abilities.SupportsOverwrite;
+import org.apache.flink.table.connector.sink.abilities.SupportsTruncate;
+import org.apache.flink.table.expressions.ResolvedExpression;
+import org.apache.flink.types.RowKind;
 
-/** A Lance table as the target of INSERT. */
-final class LanceTableSink implements DynamicTableSink, SupportsOverwrite {
+/** A Lance table as the target of INSERT, DELETE and TRUNCATE. */
+final class LanceTableSink
+        implements PortableTableSink, SupportsOverwrite, SupportsDeletePushDown, SupportsTruncate {
+
+    /** Of deleted rows too. */
+    private static final ChangelogMode WHOLE_ROWS =
+            ChangelogMode.newBuilder()
+                    .addContainedKind(RowKind.INSERT)
+                    .addContainedKind(RowKind.UPDATE_AFTER)
+                    .addContainedKind(RowKind.DELETE)
+                    .build();
 
     private SinkSpec spec;
     @Nullable private final Integer parallelism;
+
+    /** Which rows a DELETE is about; null: all. */
+    @Nullable private Expression deleted;
 
     LanceTableSink(SinkSpec spec, @Nullable Integer parallelism) {
         this.spec = spec;
@@ -21,11 +47,35 @@ final class LanceTableSink implements DynamicTableSink, SupportsOverwrite {
 
     @Override
     public ChangelogMode getChangelogMode(ChangelogMode requested) {
+        if (spec.merges()) {
+            // Where each -U has its +U behind it the planner leaves it out; the others delete.
+            return hasRequiredValues() ? WHOLE_ROWS : ChangelogMode.upsert();
+        }
+        if (spec.overwrite() && !requested.containsOnly(RowKind.INSERT)) {
+            throw new ValidationException(
+                    "a table is overwritten with rows, not with changes of rows: leave out"
+                            + " 'write.mode' = 'overwrite', or write a query that only inserts");
+        }
         return ChangelogMode.insertOnly();
     }
 
+    /** Whether a column beside the key is NOT NULL: Flink refuses a deleted key alone then. */
+    private boolean hasRequiredValues() {
+        return spec.rowType().getFields().stream()
+                .anyMatch(
+                        column ->
+                                !column.getType().isNullable()
+                                        && !spec.key().contains(column.getName()));
+    }
+
     @Override
-    public SinkRuntimeProvider getSinkRuntimeProvider(Context context) {
+    public SinkRuntimeProvider provider(boolean bounded) {
+        if (spec.overwrite() && !spec.key().isEmpty() && !bounded) {
+            throw new ValidationException(
+                    "a stream cannot overwrite a table with a primary key: what its later"
+                            + " checkpoints append could repeat keys. Use batch mode, or leave out"
+                            + " 'write.mode' = 'overwrite'");
+        }
         return SinkV2Provider.of(new TableSink(spec, true), parallelism);
     }
 
@@ -38,8 +88,60 @@ final class LanceTableSink implements DynamicTableSink, SupportsOverwrite {
     }
 
     @Override
+    public void writeOnly(int[][] columns) {
+        Set<String> names = new HashSet<>();
+        for (int[] path : columns) {
+            String name = spec.rowType().getFieldNames().get(path[0]);
+            if (path.length > 1) {
+                throw new ValidationException(
+                        String.format("a part of column '%s' cannot be written alone", name));
+            }
+            names.add(name);
+        }
+        spec = spec.writingOnly(names);
+    }
+
+    /** The gateway deletes what it can tell exactly. */
+    @Override
+    public boolean applyDeleteFilters(List<ResolvedExpression> filters) {
+        FilterTranslator translator = new FilterTranslator(null);
+        List<Predicate> predicates = new ArrayList<>();
+        for (ResolvedExpression filter : filters) {
+            Predicate predicate = translator.translate(filter);
+            if (predicate == null || !predicate.exact()) {
+                return false;
+            }
+            predicates.add(predicate);
+        }
+        deleted = predicates.isEmpty() ? null : Predicate.and(predicates).expression();
+        return true;
+    }
+
+    @Override
+    public Optional<Long> executeDeletion() {
+        return Optional.of(delete(deleted));
+    }
+
+    @Override
+    public void executeTruncation() {
+        delete(null);
+    }
+
+    private long delete(@Nullable Expression which) {
+        DeleteRowsRequest.Builder request = DeleteRowsRequest.newBuilder().setTable(spec.table());
+        if (which != null) {
+            request.setFilter(Filter.newBuilder().setExpression(which));
+        }
+        try (GatewayClient client = spec.address().connect()) {
+            return client.deleteRows(request.build()).getNumRows();
+        }
+    }
+
+    @Override
     public DynamicTableSink copy() {
-        return new LanceTableSink(spec, parallelism);
+        LanceTableSink copy = new LanceTableSink(spec, parallelism);
+        copy.deleted = deleted;
+        return copy;
     }
 
     @Override

@@ -27,7 +27,7 @@ import org.apache.flink.table.types.logical.utils.LogicalTypeChecks;
  * Appends rows of Flink to batches of a table. Columns are matched by name; what to do with each is
  * chosen once. A column of the table that Flink's row lacks becomes null.
  */
-public final class RowAppender {
+public final class RowAppender implements Appender {
 
     private static final long MILLIS_PER_DAY = 86_400_000L;
 
@@ -44,8 +44,7 @@ public final class RowAppender {
         ArrowSchema table = batch.schema();
         for (String name : rowType.getFieldNames()) {
             if (table.indexOf(name) < 0) {
-                throw new TypeMismatchException(
-                        String.format("column '%s' does not exist in the table", name));
+                throw missing(name);
             }
         }
         ColumnBuilder[] builders = new ColumnBuilder[table.size()];
@@ -57,12 +56,7 @@ public final class RowAppender {
         this.cells = fields.cells;
     }
 
-    /**
-     * Appends a row.
-     *
-     * @throws IllegalArgumentException if a value does not fit; the message names the column. The
-     *     batch is unusable then.
-     */
+    @Override
     public void append(RowData row) {
         int column = 0;
         try {
@@ -74,17 +68,23 @@ public final class RowAppender {
                 }
             }
         } catch (IllegalArgumentException | ArithmeticException unfit) {
-            throw new IllegalArgumentException(
-                    String.format(
-                            "column '%s': %s",
-                            batch.schema().field(column).name(), unfit.getMessage()),
-                    unfit);
+            throw unfit(batch.schema().field(column), unfit);
         }
         batch.endRow();
     }
 
+    static IllegalArgumentException unfit(ArrowField column, RuntimeException cause) {
+        return new IllegalArgumentException(
+                String.format("column '%s': %s", column.name(), cause.getMessage()), cause);
+    }
+
+    static TypeMismatchException missing(String column) {
+        return new TypeMismatchException(
+                String.format("column '%s' does not exist in the table", column));
+    }
+
     /** The fields of a row or struct, in the order of the table. */
-    private static final class Fields {
+    static final class Fields {
         final int[] positions;
         final Cell<?>[] cells;
 
