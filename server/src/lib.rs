@@ -20,8 +20,8 @@ pub mod telemetry;
 pub mod transport;
 
 use lance_gateway_lake::{
-    CommitOptions, LakeOptions, MaintenanceOptions, MergeOptions, ProbeOptions, ScanOptions, SearchOptions,
-    WriteOptions,
+    ChangesOptions, CommitOptions, LakeOptions, MaintenanceOptions, MergeOptions, ProbeOptions, ScanOptions,
+    SearchOptions, WriteOptions,
 };
 
 use config::Config;
@@ -83,6 +83,10 @@ pub fn lake_options(config: &Config) -> LakeOptions {
             remembered_versions: convert::saturating(config.commit.remembered_versions),
         },
         merge: MergeOptions { keys: convert::saturating(config.merge.keys) },
+        changes: ChangesOptions {
+            rows_at_once: convert::saturating(config.changes.rows_at_once),
+            hold_age: config.changes.hold_age.get(),
+        },
         maintenance: MaintenanceOptions {
             threads: convert::saturating(config.maintenance.threads),
             memory_bytes: config.maintenance.memory_bytes.bytes(),

@@ -42,6 +42,8 @@ pub struct FakeGateway {
 pub struct State {
     pub tables: BTreeMap<String, Table>,
     pub namespaces: Vec<String>,
+    /// Versions by who holds them.
+    pub held: std::collections::HashMap<String, u64>,
     pub calls: Vec<Call>,
     faults: HashMap<&'static str, VecDeque<Fault>>,
     staged: HashMap<String, Vec<RecordBatch>>,

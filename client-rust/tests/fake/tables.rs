@@ -137,6 +137,28 @@ impl TableService for Service {
         lost(lose, ListVersionsResponse { versions: versions.collect() })
     }
 
+    async fn hold_version(
+        &self,
+        request: Request<HoldVersionRequest>,
+    ) -> Result<Response<HoldVersionResponse>, Status> {
+        let lose = self.begin("HoldVersion", &request, "").await?;
+        let request = request.into_inner();
+        self.state().held.insert(request.holder, request.version);
+        lost(
+            lose,
+            HoldVersionResponse { expires_at: Some(prost_types::Timestamp { seconds: 1_700_086_400, nanos: 0 }) },
+        )
+    }
+
+    async fn release_version(
+        &self,
+        request: Request<ReleaseVersionRequest>,
+    ) -> Result<Response<ReleaseVersionResponse>, Status> {
+        let lose = self.begin("ReleaseVersion", &request, "").await?;
+        let released = self.state().held.remove(&request.into_inner().holder).is_some();
+        lost(lose, ReleaseVersionResponse { released })
+    }
+
     async fn create_namespace(
         &self,
         request: Request<CreateNamespaceRequest>,

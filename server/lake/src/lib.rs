@@ -17,6 +17,7 @@
 //! | `stage` | beginning a write, and turning a stream of batches into data files that nobody sees |
 //! | `commit` | prepare, commit, abort: the ledger |
 //! | `merge` | changes by key: what a commit of them replaces |
+//! | `feed` | what each version of a table changed, and the versions that readers of it hold |
 //! | `maintain` | compaction, cleanup, and the sweep of files that nobody names |
 //! | `records` | what a gateway keeps of itself in the warehouse |
 //! | `cache` | values that are made once for all who ask at the same time |
@@ -31,6 +32,7 @@ mod commit;
 mod error;
 #[cfg(feature = "faults")]
 pub mod faults;
+mod feed;
 mod index;
 mod lance_error;
 mod lookup;
@@ -53,6 +55,7 @@ use std::sync::Arc;
 
 pub use catalog::TablePage;
 pub use error::*;
+pub use feed::ChangesStream;
 pub use index::{
     FullTextIndex, IndexKind, IndexSpec, IndexStatistics, Indexed, OptimizeSpec, ScalarIndexType, VectorIndex,
     VectorIndexType,

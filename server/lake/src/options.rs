@@ -41,6 +41,8 @@ pub struct LakeOptions {
     pub commit: CommitOptions,
     /// Bounds of merges.
     pub merge: MergeOptions,
+    /// Bounds of the change feed.
+    pub changes: ChangesOptions,
     /// Bounds of maintenance.
     pub maintenance: MaintenanceOptions,
 }
@@ -154,6 +156,15 @@ pub struct MergeOptions {
     pub keys: usize,
 }
 
+/// Bounds of the change feed.
+#[derive(Debug, Clone)]
+pub struct ChangesOptions {
+    /// Rows of a version that are compared at once; of a version that changed more, their keys are read several times.
+    pub rows_at_once: usize,
+    /// Age at which a version is held no longer.
+    pub hold_age: Duration,
+}
+
 /// Bounds of maintenance.
 #[derive(Debug, Clone)]
 pub struct MaintenanceOptions {
@@ -187,6 +198,7 @@ impl Default for LakeOptions {
             write: WriteOptions::default(),
             commit: CommitOptions::default(),
             merge: MergeOptions::default(),
+            changes: ChangesOptions::default(),
             maintenance: MaintenanceOptions::default(),
         }
     }
@@ -245,6 +257,12 @@ impl Default for CommitOptions {
 impl Default for MergeOptions {
     fn default() -> Self {
         Self { keys: 1_000_000 }
+    }
+}
+
+impl Default for ChangesOptions {
+    fn default() -> Self {
+        Self { rows_at_once: 1_000_000, hold_age: Duration::from_secs(24 * 3600) }
     }
 }
 

@@ -198,6 +198,71 @@ pub struct SplitSpec {
     pub row_offset: u64,
 }
 
+/// What changes are read, before they are cut into parts.
+#[derive(Debug, Clone)]
+pub struct ChangesSpec {
+    /// The table.
+    pub table: TableId,
+    /// None: all columns of the last version.
+    pub projection: Option<Vec<ColumnPath>>,
+    /// Where they begin.
+    pub after: ChangesStart,
+    /// Whether the rows of that version come first.
+    pub initial: bool,
+    /// The last version.
+    pub to: VersionSelector,
+    /// Readers among which they are spread.
+    pub parts: usize,
+}
+
+/// The version after which changes begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangesStart {
+    /// This one; 0: before the first.
+    After(VersionSelector),
+    /// The oldest that there is.
+    Oldest,
+}
+
+/// A plan: both ends pinned.
+#[derive(Debug, Clone)]
+pub struct ChangesPlan {
+    /// Schema of the batches.
+    pub schema: SchemaRef,
+    /// At least one.
+    pub splits: Vec<ChangesSplit>,
+}
+
+/// One part of the changes. See `lancegateway.v1.ChangesSplit`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct ChangesSplit {
+    pub after: u64,
+    pub initial: bool,
+    pub to: u64,
+    pub part: u32,
+    pub parts: u32,
+    pub rows_at_once: u64,
+    pub incarnation: String,
+}
+
+/// One part to read.
+#[derive(Debug, Clone)]
+pub struct ChangesRead {
+    /// The table.
+    pub table: TableId,
+    /// None: all columns of the last version.
+    pub projection: Option<Vec<ColumnPath>>,
+    /// Rows of one batch.
+    pub batch_rows: Option<usize>,
+    /// Bytes of one batch.
+    pub batch_bytes: Option<usize>,
+    /// What is read.
+    pub split: ChangesSplit,
+    /// Result rows that are skipped.
+    pub row_offset: u64,
+}
+
 /// How a table is created.
 #[derive(Debug, Clone, Default)]
 pub struct CreateOptions {

@@ -287,6 +287,15 @@ options! {
         keys: u32 = "1000000" in "1000".."1000000000" of "keys", since "0.1.0";
     }
 
+    /// The change feed.
+    changes: ChangesConfig {
+        /// Rows of one version that are compared at once, about 150 bytes and a key each. Of a version that changed more, the keys are
+        /// read several times.
+        rows_at_once: u32 = "1000000" in "1000".."1000000000" of "rows", since "0.1.0";
+        /// How long a version is held for a reader that does not come back. A running reader renews it.
+        hold_age: HumanDuration = "24h" in "1s".."365d", since "0.1.0";
+    }
+
     /// Jobs on tables, and the policy that starts them by itself. Tables override the last seven rules by properties of the
     /// same names, see [maintenance.md](maintenance.md).
     maintenance: MaintenanceConfig {

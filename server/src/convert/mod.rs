@@ -1,5 +1,6 @@
 //! From messages to the words of the lake and back. Everything that a message can get wrong by itself is refused here.
 
+pub mod changes;
 mod index;
 pub mod lookup;
 mod merge;

@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::about;
 use super::descriptor::{is_json, scan_request};
-use crate::convert::{self, search};
+use crate::convert::{self, changes, search};
 use crate::state::Gateway;
 use crate::status::{from_flight, from_lake, status};
 
@@ -57,6 +57,11 @@ impl FlightApi {
             ..Default::default()
         };
         Ok((searcher.schema(wanted.kind()), ticket, search::info(&info)))
+    }
+
+    /// Changes as Flight tells them: one endpoint a part.
+    async fn changes(&self, request: v1::ScanRequest) -> Result<lake::ChangesPlan, Status> {
+        self.gateway.lake()?.plan_changes(&changes::spec(request)?).await.map_err(from_lake)
     }
 
     async fn plan(&self, request: v1::ScanRequest) -> Result<lake::ScanPlan, Status> {
@@ -107,6 +112,34 @@ fn flight_info(
         ordered: true,
         app_metadata: app_metadata.encode_to_vec().into(),
     })
+}
+
+/// Changes that were planned; how many there are is not known before.
+fn changes_info(descriptor: FlightDescriptor, request: v1::ScanRequest, plan: lake::ChangesPlan) -> FlightInfo {
+    let version = plan.splits.first().map_or(0, |split| split.to);
+    let ticket = v1::ScanTicket {
+        table: request.table,
+        projection: request.projection,
+        batch: request.batch,
+        ..Default::default()
+    };
+    let endpoint = |split| FlightEndpoint {
+        ticket: Some(Ticket::new(
+            v1::ScanTicket { changes: Some(changes::split(split)), ..ticket.clone() }.encode_to_vec(),
+        )),
+        location: Vec::new(),
+        expiration_time: None,
+        app_metadata: v1::ScanSplit::default().encode_to_vec().into(),
+    };
+    FlightInfo {
+        schema: convert::schema_message(&plan.schema),
+        flight_descriptor: Some(descriptor),
+        endpoint: plan.splits.into_iter().map(endpoint).collect(),
+        total_records: -1,
+        total_bytes: -1,
+        ordered: false,
+        app_metadata: v1::ScanPlan { version, ..Default::default() }.encode_to_vec().into(),
+    }
 }
 
 /// A search that was checked: its rows are to be read at one endpoint, here.
@@ -196,11 +229,15 @@ impl FlightService for FlightApi {
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<FlightInfo> {
         let descriptor = request.into_inner();
         let request = scan_request(&descriptor)?;
-        if request.search.is_some() {
+        if request.search.is_some() && request.changes.is_none() {
             let json = is_json(&descriptor.cmd);
             let (schema, ticket, info) = self.search(request).await?;
             let ticket = v1::ScanTicket { json, ..ticket };
             return found_info(descriptor, &schema, &ticket, &info).map(Response::new);
+        }
+        if request.changes.is_some() {
+            let plan = self.changes(request.clone()).await?;
+            return Ok(Response::new(changes_info(descriptor, request, plan)));
         }
         let plan = self.plan(request.clone()).await?;
         let max_bytes = self.gateway.config.write.max_message_bytes.as_usize();
@@ -209,9 +246,10 @@ impl FlightService for FlightApi {
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Answer<SchemaResult> {
         let request = scan_request(&request.into_inner())?;
-        let schema = match request.search {
-            Some(_) => self.search(request).await?.0,
-            None => self.plan(request).await?.schema,
+        let schema = match (&request.changes, &request.search) {
+            (Some(_), _) => self.changes(request).await?.schema,
+            (None, Some(_)) => self.search(request).await?.0,
+            (None, None) => self.plan(request).await?.schema,
         };
         Ok(Response::new(SchemaResult { schema: convert::schema_message(&schema) }))
     }

@@ -6,8 +6,8 @@ use arrow_array::RecordBatch;
 use arrow_flight::Ticket;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
-use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt as _};
 use lance_gateway_lake as lake;
 use lance_gateway_proto::flight::{Encoder, SmallMessages, decode_command};
 use lance_gateway_proto::{Reason, v1};
@@ -17,9 +17,11 @@ use tonic::body::Body;
 use super::outbox::{self, Failure, Outbox, Pieces, sizes};
 use super::{MAX_COMMAND_BYTES, idle, within};
 use crate::admission::Permit;
-use crate::convert::{self, search};
+use crate::convert::{self, changes, search};
 use crate::state::Gateway;
 use crate::status::{from_flight, from_lake, status};
+
+type Batch = lake::Result<RecordBatch>;
 
 /// Answers a DoGet. Dropping the stream ends the scan.
 pub(super) async fn get(gateway: Gateway, body: Body) -> Result<Pieces, Status> {
@@ -27,18 +29,35 @@ pub(super) async fn get(gateway: Gateway, body: Body) -> Result<Pieces, Status> 
     if ticket.search.is_some() {
         return found(gateway, ticket).await;
     }
+    if ticket.changes.is_some() {
+        return changed(gateway, ticket).await;
+    }
     let spec = convert::split_spec(ticket, max_depth(&gateway))?;
     let permit = gateway.admission.scan()?;
     let scan = gateway.lake()?.scan(&spec).await.map_err(from_lake)?;
     let schema = scan.schema();
+    let sending = Sending { batches: counted(&gateway, scan), about: Bytes::new(), _permit: permit };
+    Ok(sending.over(&gateway, &schema, spec.batch_bytes))
+}
+
+/// One part of what changed.
+async fn changed(gateway: Gateway, ticket: v1::ScanTicket) -> Result<Pieces, Status> {
+    let read = changes::read(ticket)?;
+    let permit = gateway.admission.scan()?;
+    let rows = gateway.lake()?.changes(&read).await.map_err(from_lake)?;
+    let schema = rows.schema();
+    let sending = Sending { batches: counted(&gateway, rows), about: Bytes::new(), _permit: permit };
+    Ok(sending.over(&gateway, &schema, read.batch_bytes))
+}
+
+fn counted(gateway: &Gateway, rows: impl Stream<Item = Batch> + Send + 'static) -> BoxStream<'static, Batch> {
     let metrics = Arc::clone(&gateway.metrics);
-    let counted = scan.inspect(move |batch| {
+    let count = move |batch: &Batch| {
         if let Ok(batch) = batch {
             metrics.rows_scanned(batch.num_rows() as u64);
         }
-    });
-    let sending = Sending { batches: counted.boxed(), about: Bytes::new(), _permit: permit };
-    Ok(sending.over(&gateway, &schema, spec.batch_bytes))
+    };
+    rows.inspect(count).boxed()
 }
 
 /// The rows of a search, which are few: they are there before the stream begins.
@@ -85,7 +104,7 @@ fn max_depth(gateway: &Gateway) -> usize {
 
 /// What the task of a stream holds.
 struct Sending {
-    batches: BoxStream<'static, lake::Result<RecordBatch>>,
+    batches: BoxStream<'static, Batch>,
     /// Goes with the first batch.
     about: Bytes,
     _permit: Permit,

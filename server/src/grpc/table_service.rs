@@ -4,8 +4,9 @@ use lance_gateway_proto::v1::table_service_server::TableService;
 use lance_gateway_proto::v1::{
     CountRowsRequest, CountRowsResponse, CreateNamespaceRequest, CreateNamespaceResponse, CreateTableRequest,
     CreateTableResponse, DescribeTableRequest, DescribeTableResponse, DropNamespaceRequest, DropNamespaceResponse,
-    DropTableRequest, DropTableResponse, ListNamespacesRequest, ListNamespacesResponse, ListTablesRequest,
-    ListTablesResponse, ListVersionsRequest, ListVersionsResponse, TableName,
+    DropTableRequest, DropTableResponse, HoldVersionRequest, HoldVersionResponse, ListNamespacesRequest,
+    ListNamespacesResponse, ListTablesRequest, ListTablesResponse, ListVersionsRequest, ListVersionsResponse,
+    ReleaseVersionRequest, ReleaseVersionResponse, TableName,
 };
 use tonic::{Request, Response};
 
@@ -92,6 +93,24 @@ impl TableService for TableApi {
         let table = convert::table_id(r.table)?;
         let versions = answer(self.gateway.lake()?.versions(&table, self.page_size(r.limit)).await)?;
         Ok(Response::new(ListVersionsResponse { versions: versions.into_iter().map(convert::table_version).collect() }))
+    }
+
+    async fn hold_version(&self, request: Request<HoldVersionRequest>) -> Answer<HoldVersionResponse> {
+        let r = request.into_inner();
+        let table = convert::table_id(r.table)?;
+        let lake = self.gateway.lake()?;
+        let hold = async move { answer(lake.hold_version(&table, &r.holder, r.version).await) };
+        let expires_at = Some(convert::to_timestamp(to_its_end(&self.gateway, hold).await?));
+        Ok(Response::new(HoldVersionResponse { expires_at }))
+    }
+
+    async fn release_version(&self, request: Request<ReleaseVersionRequest>) -> Answer<ReleaseVersionResponse> {
+        let r = request.into_inner();
+        let table = convert::table_id(r.table)?;
+        let lake = self.gateway.lake()?;
+        let release = async move { answer(lake.release_version(&table, &r.holder).await) };
+        let released = to_its_end(&self.gateway, release).await?;
+        Ok(Response::new(ReleaseVersionResponse { released }))
     }
 
     async fn create_namespace(&self, request: Request<CreateNamespaceRequest>) -> Answer<CreateNamespaceResponse> {

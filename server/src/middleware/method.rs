@@ -69,6 +69,8 @@ const METHODS: &[Method] = &[
     method(TABLE, "DropTable", Class::Change),
     method(TABLE, "CountRows", Class::Read),
     method(TABLE, "ListVersions", Class::Read),
+    method(TABLE, "HoldVersion", Class::Change),
+    method(TABLE, "ReleaseVersion", Class::Change),
     method(TABLE, "CreateNamespace", Class::Change),
     method(TABLE, "ListNamespaces", Class::Read),
     method(TABLE, "DropNamespace", Class::Change),

@@ -19,6 +19,7 @@ use super::sweep::below;
 use super::{CONCURRENT_DELETES, Cleaned, CleanupSpec, Progress, ProgressSender, delete};
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
+use crate::feed::{is_hold, oldest_held};
 use crate::lance_error::{Missing, from_lance};
 use crate::table::Location;
 use crate::types::TableId;
@@ -33,6 +34,10 @@ const ATTEMPTS: usize = 5;
 /// What one pass deletes.
 #[derive(Debug, Default)]
 struct Pass {
+    /// As they were when this was planned.
+    refs: Refs,
+    /// Versions from this one on stay.
+    before: u64,
     versions: Vec<CleanupCandidateFile>,
     files: Vec<CleanupCandidateFile>,
     more: bool,
@@ -53,18 +58,23 @@ impl Lake {
             let location = self.locate(table)?;
             let (store, base) = self.inner.stores.store(&location.uri, &location.access).await?;
             let mut cleaned = Cleaned::default();
+            let mut planned_anew = 0;
             loop {
                 let before = cleaned;
                 let pass = self.plan_pass(&location, &base, spec, progress).await?;
-                let more = pass.more;
                 if spec.dry_run {
                     for file in pass.versions.iter().chain(&pass.files) {
                         cleaned.count(file);
                     }
                     return Ok(cleaned);
                 }
-                self.do_pass(&location, &store, pass, &mut cleaned, progress).await?;
-                if !more || cleaned == before {
+                let more = pass.more;
+                if !self.do_pass(&location, &store, pass, &mut cleaned, progress).await? {
+                    planned_anew += 1;
+                    if planned_anew == ATTEMPTS {
+                        return Err(busy(&format!("cannot clean up table {}", location.shown)));
+                    }
+                } else if !more || cleaned == before {
                     return Ok(cleaned);
                 }
             }
@@ -83,8 +93,10 @@ impl Lake {
         for _ in 0..ATTEMPTS {
             progress.send_replace(Progress { stage: "reading versions", ..Progress::default() });
             let dataset = self.open_latest(location).await?;
+            let held = oldest_held(&dataset, self.inner.options.changes.hold_age, !spec.dry_run).await?;
             let refs = refs(&dataset).await.map_err(lance)?;
-            let policy = policy(&dataset, spec).await.map_err(lance)?;
+            let policy = policy(&dataset, spec, held).await.map_err(lance)?;
+            let before = policy.before_version.unwrap_or(dataset.manifest().version);
             let plan =
                 dataset.cleanup(policy).with_max_candidate_files(FILES_AT_ONCE).explain().await.map_err(lance)?;
             let named = self.named(location, base, &plan.candidate_files).await?;
@@ -101,12 +113,9 @@ impl Lake {
                 .into_iter()
                 .filter(goes)
                 .partition(|file| matches!(file.kind, CleanupFileKind::Manifest));
-            return Ok(Pass { versions, files, more: plan.candidate_files_truncated });
+            return Ok(Pass { refs, before, versions, files, more: plan.candidate_files_truncated });
         }
-        Err(Error::new(
-            ErrorKind::ConcurrentModification,
-            format!("{doing}: its tags and branches change all the time; try again later"),
-        ))
+        Err(busy(&doing))
     }
 
     /// Of the candidates that Lance has by their age alone, those that a version names after all.
@@ -123,6 +132,7 @@ impl Lake {
         Ok(named)
     }
 
+    /// False: tags or branches changed, and it stopped.
     async fn do_pass(
         &self,
         location: &Location,
@@ -130,7 +140,7 @@ impl Lake {
         pass: Pass,
         cleaned: &mut Cleaned,
         progress: &ProgressSender,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let total = (pass.versions.len() + pass.files.len()) as u64;
         let mut done = 0;
         // The versions first: none is ever listed that misses a file. And no commit of this process runs meanwhile: one that
@@ -138,6 +148,14 @@ impl Lake {
         for versions in pass.versions.chunks(VERSIONS_AT_ONCE) {
             let lock = self.commit_lock(location).await;
             let _no_commit = lock.lock().await;
+            // What got a tag since, or is held by a reader of changes, must not go.
+            let latest = self.open_latest(location).await?;
+            let now =
+                refs(&latest).await.map_err(|e| from_lance(e, "cannot list tags and branches", Missing::Version))?;
+            let held = oldest_held(&latest, self.inner.options.changes.hold_age, false).await?;
+            if now != pass.refs || held.is_some_and(|held| held < pass.before) {
+                return Ok(false);
+            }
             delete_all(store, versions.to_vec(), cleaned, &mut |n| {
                 progress.send_replace(Progress { stage: "deleting versions", done: done + n, total });
             })
@@ -148,7 +166,7 @@ impl Lake {
             progress.send_replace(Progress { stage: "deleting files", done: done + n, total });
         })
         .await;
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -188,7 +206,8 @@ async fn delete_all(
     }
 }
 
-async fn policy(dataset: &Dataset, spec: &CleanupSpec) -> lance::Result<CleanupPolicy> {
+/// `held`: this version and all newer ones are kept.
+async fn policy(dataset: &Dataset, spec: &CleanupSpec, held: Option<u64>) -> lance::Result<CleanupPolicy> {
     let mut policy = CleanupPolicyBuilder::default().error_if_tagged_old_versions(false);
     if let Some(age) = spec.older_than {
         policy = policy.before_timestamp(Utc::now() - age);
@@ -196,15 +215,28 @@ async fn policy(dataset: &Dataset, spec: &CleanupSpec) -> lance::Result<CleanupP
     if let Some(versions) = spec.keep_versions {
         policy = policy.retain_n_versions(dataset, usize::try_from(versions).unwrap_or(usize::MAX)).await?;
     }
-    Ok(policy.build())
+    let mut policy = policy.build();
+    policy.before_version = match (policy.before_version, held) {
+        (Some(version), Some(held)) => Some(version.min(held)),
+        (version, held) => version.or(held),
+    };
+    Ok(policy)
 }
 
-/// Tags and branches with the versions they hold.
-async fn refs(dataset: &Dataset) -> lance::Result<Vec<(String, Option<String>, u64)>> {
+fn busy(doing: &str) -> Error {
+    let why = format!("{doing}: its tags and branches change all the time; try again later");
+    Error::new(ErrorKind::ConcurrentModification, why)
+}
+
+/// Tags and branches with the versions they hold. What readers of changes hold moves all the time, and is looked at apart.
+type Refs = Vec<(String, Option<String>, u64)>;
+
+async fn refs(dataset: &Dataset) -> lance::Result<Refs> {
     let tags = dataset.tags().list().await?;
     let branches = dataset.branches().list().await?;
     let mut refs: Vec<_> = tags
         .into_iter()
+        .filter(|(name, _)| !is_hold(name))
         .map(|(name, tag)| (format!("tag {name}"), tag.branch, tag.version))
         .chain(
             branches

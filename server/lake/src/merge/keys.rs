@@ -23,7 +23,7 @@ use crate::table::excerpt;
 use crate::types::{ColumnPath, MergeCounts, MergeRule, WhenMatched, WhenNotMatched};
 
 /// The columns that tell rows apart.
-pub(super) struct Key {
+pub(crate) struct Key {
     columns: Vec<KeyColumn>,
     converter: RowConverter,
 }
@@ -37,7 +37,7 @@ struct KeyColumn {
 
 impl Key {
     /// The columns with these ids in the table of now.
-    pub(super) fn new(schema: &LanceSchema, ids: &[i32]) -> Result<Self> {
+    pub(crate) fn new(schema: &LanceSchema, ids: &[i32]) -> Result<Self> {
         let columns = ids.iter().map(|id| KeyColumn::new(schema, *id)).collect::<Result<Vec<_>>>()?;
         let fields = columns.iter().map(|column| SortField::new(column.data_type.clone())).collect();
         Ok(Self { converter: RowConverter::new(fields).map_err(broken)?, columns })
@@ -52,10 +52,23 @@ impl Key {
         self.columns.iter().map(|column| vec![column.shown.clone()]).collect()
     }
 
+    /// The same in another version, whose columns may have other names.
+    pub(crate) fn paths_in(&self, schema: &LanceSchema) -> Vec<ColumnPath> {
+        let columns = self.columns.iter().map(|column| {
+            let field = schema.fields.iter().find(|field| field.id == column.id);
+            field.map_or(column.shown.clone(), |field| shown_name(&field.name, &field.metadata).to_owned())
+        });
+        columns.map(|name| vec![name]).collect()
+    }
+
     /// Keys of rows, encoded: two are equal exactly if their bytes are.
-    pub(super) fn rows<'a>(&self, columns: impl Iterator<Item = &'a ArrayRef>) -> Result<Rows> {
-        let columns = columns.zip(&self.columns).map(|(values, column)| column.values(values));
-        self.converter.convert_columns(&columns.collect::<Result<Vec<_>>>()?).map_err(broken)
+    pub(crate) fn rows<'a>(&self, columns: impl Iterator<Item = &'a ArrayRef>) -> Result<Rows> {
+        self.converter.convert_columns(&self.values(columns)?).map_err(broken)
+    }
+
+    /// The values of keys, where equal ones have equal bytes.
+    pub(crate) fn values<'a>(&self, columns: impl Iterator<Item = &'a ArrayRef>) -> Result<Vec<ArrayRef>> {
+        columns.zip(&self.columns).map(|(values, column)| column.values(values)).collect()
     }
 
     /// For a message.

@@ -45,7 +45,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::table::{Handle, Location};
 use crate::types::{MergeCounts, MergeRule};
 use complete::Completion;
-use keys::{Key, LastChanges};
+pub(crate) use keys::Key;
+use keys::LastChanges;
 
 /// The column with the kind of each change.
 pub(crate) const CHANGE_KIND: &str = "_change_kind";

@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock};
 
 use futures::future::BoxFuture;
 use lance::Dataset;
-use lance::dataset::scanner::{FragmentSlice, Scanner};
+use lance::dataset::scanner::{FragmentSlice, RowAddrTreeMap, Scanner};
 use lance::deps::datafusion::execution::SendableRecordBatchStream;
 use lance::deps::datafusion::execution::TaskContext;
 use lance::deps::datafusion::execution::memory_pool::GreedyMemoryPool;
@@ -29,6 +29,7 @@ use lance::deps::datafusion::physical_plan::{ExecutionPlan, ExecutionPlanPropert
 use lance::deps::datafusion::prelude::SessionConfig;
 use lance_core::ROW_ID;
 use lance_core::datatypes::{BlobHandling, Schema as LanceSchema};
+use roaring::RoaringTreemap;
 
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
@@ -122,6 +123,55 @@ impl Lake {
         Ok(ScanStream::new(projected.shown.clone(), Input::Plan(plan), bounds, 0, u64::MAX))
     }
 
+    /// The live rows at these addresses, in their order.
+    pub(crate) async fn at_addresses(
+        &self,
+        dataset: &Arc<Dataset>,
+        projected: &Projected,
+        rows: &RoaringTreemap,
+        bounds: Bounds,
+    ) -> Result<ScanStream> {
+        let mut wanted = RowAddrTreeMap::new();
+        let mut pieces = Vec::new();
+        for (id, offsets) in rows.bitmaps().filter(|(_, offsets)| !offsets.is_empty()) {
+            wanted.insert_bitmap(id, offsets.clone());
+            pieces.push(ranges::whole(dataset, id.into()).await?);
+        }
+        if pieces.is_empty() {
+            let nothing = Input::Rows { left: 0, batch: 1 };
+            return Ok(ScanStream::new(projected.shown.clone(), nothing, bounds, 0, 0));
+        }
+        let width = self.row_width(dataset, &projected.read, None, &pieces).await?;
+        let batch_rows = width.batch_rows(bounds);
+        let are_all = rows.len() == pieces.iter().map(|piece| piece.live_rows).sum::<u64>();
+        let (dataset, schema) = (dataset.clone(), projected.read.clone());
+        let reading = Reading { dataset, schema, filter: None, slices: None, pieces };
+        let mut scanner = self.scanner(&reading, batch_rows, bounds.bytes).await?;
+        if !are_all {
+            scanner.with_physical_row_addr_prefilter(wanted);
+        }
+        let plan = self.execute_in_order(scanner, batch_rows).await?;
+        let stream = ScanStream::new(projected.shown.clone(), Input::Plan(plan), bounds, 0, u64::MAX);
+        Ok(match width.learned {
+            Some(learned) => stream.learning(learned),
+            None => stream,
+        })
+    }
+
+    /// Rows of one batch of these columns that keeps the bounds.
+    pub(crate) async fn rows_of_batch(
+        &self,
+        dataset: &Arc<Dataset>,
+        projected: &Projected,
+        bounds: Bounds,
+    ) -> Result<usize> {
+        let pieces = match dataset.fragments().first() {
+            Some(fragment) => vec![ranges::whole(dataset, fragment.id).await?],
+            None => Vec::new(),
+        };
+        Ok(self.row_width(dataset, &projected.read, None, &pieces).await?.batch_rows(bounds))
+    }
+
     /// The number of rows of a version that the filter keeps, and the version.
     pub fn count_rows<'a>(
         &'a self,
@@ -161,6 +211,10 @@ impl Lake {
         batch_bytes: u64,
     ) -> Result<SendableRecordBatchStream> {
         let scanner = self.scanner(&reading, batch_rows, batch_bytes).await?;
+        self.execute_in_order(scanner, batch_rows).await
+    }
+
+    async fn execute_in_order(&self, scanner: Scanner, batch_rows: usize) -> Result<SendableRecordBatchStream> {
         let plan = scanner.create_plan().await.map_err(|e| plan_error(e, DOING))?;
         if plan.output_partitioning().partition_count() != 1 {
             return Err(Error::internal("a scan was planned in several parts, whose order is open"));

@@ -68,6 +68,16 @@ pub(crate) async fn all(dataset: &Arc<Dataset>) -> Result<Vec<Piece>> {
     Ok(pieces)
 }
 
+/// All live rows of one fragment.
+pub(crate) async fn whole(dataset: &Arc<Dataset>, id: u64) -> Result<Piece> {
+    let found = dataset.fragments().binary_search_by_key(&id, |fragment| fragment.id);
+    let Some(fragment) = found.ok().and_then(|index| dataset.fragments().get(index)) else {
+        return Err(Error::internal("a row lies in no fragment"));
+    };
+    let live_rows = live_rows(dataset, fragment).await?;
+    Ok(Piece { fragment: fragment.clone(), live_rows, range: 0..live_rows })
+}
+
 /// The rows that a ticket names.
 pub(crate) async fn named(dataset: &Arc<Dataset>, ranges: &[FragmentRange]) -> Result<Vec<Piece>> {
     let mut seen = HashSet::new();

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use lance::Dataset;
+use lance_table::transaction::Operation;
 
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
@@ -37,6 +38,20 @@ impl Lake {
     }
 }
 
+/// Whether a version with this operation may have other rows, or other values in them, than the one before it.
+pub(crate) fn changes_rows(operation: &Operation) -> bool {
+    !matches!(
+        operation,
+        Operation::Rewrite { .. }
+            | Operation::CreateIndex { .. }
+            | Operation::ReserveFragments { .. }
+            | Operation::UpdateConfig { .. }
+            | Operation::UpdateMemWalState { .. }
+            | Operation::UpdateBases { .. }
+            | Operation::Project { .. }
+    )
+}
+
 /// The newest version that is not younger than the time. Times of versions are taken to grow with their numbers.
 pub(crate) async fn version_as_of(latest: &Dataset, shown: &str, time: DateTime<Utc>) -> Result<u64> {
     let doing = format!("cannot find the version of table {shown} at that time");
@@ -61,7 +76,7 @@ pub(crate) async fn version_as_of(latest: &Dataset, shown: &str, time: DateTime<
 }
 
 /// All version numbers that there are, in order.
-async fn numbers(latest: &Dataset, doing: &str) -> Result<Vec<u64>> {
+pub(crate) async fn numbers(latest: &Dataset, doing: &str) -> Result<Vec<u64>> {
     let refs = latest.version_refs().await.map_err(|e| from_lance(e, doing, Missing::Table))?;
     let mut numbers: Vec<u64> = refs.into_iter().map(|version| version.version).collect();
     numbers.sort_unstable();
