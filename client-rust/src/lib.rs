@@ -24,11 +24,14 @@
 //! Writing in one call is [`Client::put`]. Writing from many places at once, with one commit, is
 //! [`Client::begin_write`]: stage rows, prepare what was staged, commit it.
 //!
+//! What each version of a table changed is [`Client::changes`].
+//!
 //! Searching is [`Client::search`], for one vector or text or for many on one stream. Rows by their keys are
 //! [`Client::lookup`].
 //!
 //! What went wrong is told by [`Error::reason`], and whether it may pass by [`Error::is_retriable`].
 
+mod changes;
 mod client;
 mod connection;
 mod error;
@@ -48,6 +51,7 @@ mod setters;
 mod table;
 mod write;
 
+pub use changes::Changes;
 pub use client::Client;
 pub use error::{Error, ErrorKind, Result};
 pub use filter::{Expr, Filter, Literal, col, lit};

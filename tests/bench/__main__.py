@@ -2,7 +2,7 @@
 
 import sys
 
-from . import flink_rows, merges, report, rows, search, upkeep, writers
+from . import changes, flink_rows, merges, report, rows, search, upkeep, writers
 
 BENCHMARKS = {
     "start": rows.start,
@@ -12,6 +12,8 @@ BENCHMARKS = {
     "commit": writers.commit,
     "writers": writers.memory,
     "merge": merges.merge,
+    "feed": changes.feed,
+    "sustained": changes.sustained,
     "lookup": search.lookup,
     "knn": search.knn,
     "bulk": search.bulk,

@@ -176,7 +176,12 @@ def test_a_column_that_came_later_is_null_before_and_its_values_are_updates(clie
     }
     assert client.scan(keyed, changes=after(1)).schema.field("size").nullable
     foreign.drop_columns(["word"])
-    assert {row[2:] for row in feed(client, keyed, after(1))} == {(1, None, None), (1, None, 1), (2, None, None), (2, None, 1)}
+    assert {row[2:] for row in feed(client, keyed, after(1))} == {
+        (1, None, None),
+        (1, None, 1),
+        (2, None, None),
+        (2, None, 1),
+    }
 
 
 def test_an_overwrite_updates_the_keys_that_stay(client, keyed):
@@ -233,6 +238,36 @@ def test_a_reader_goes_on_behind_any_row(client, keyed):
         assert events(rest) == whole[offset:], offset
 
 
+def test_a_reader_goes_on_at_another_gateway_when_its_own_was_killed(start_gateway, connect, name):
+    first = start_gateway()
+    second = start_gateway(warehouse=first.warehouse)
+    client = connect(first)
+    client.merge(name, words(*((i, "a") for i in range(1_000))), create={"primary_key": ["id"]})
+    client.merge(name, words(*((i, "b") for i in range(500, 1_500))))
+    client.delete(name, "id % 3 = 0")
+    [endpoint] = client.plan(name, changes=after(1), batch={"rows": 100}).endpoints
+    whole = events(client.flight.do_get(endpoint.ticket).read_all())
+    reader = client.flight.do_get(endpoint.ticket)
+    read = [reader.read_chunk().data for _ in range(7)]
+    first.kill()
+    ticket = scan_pb2.ScanTicket.FromString(endpoint.ticket.ticket)
+    ticket.row_offset = sum(batch.num_rows for batch in read)
+    rest = connect(second).flight.do_get(flight.Ticket(ticket.SerializeToString())).read_all()
+    assert events(pa.Table.from_batches(read)) + events(rest) == whole
+
+
+def test_a_cleanup_in_mid_read_ends_it_with_a_reason(start_gateway, connect, name):
+    client = connect(start_gateway(config={"scan": {"send-buffer-bytes": "1MiB"}}))
+    client.merge(name, words((0, "a")), create={"primary_key": ["id"]})
+    for i in range(30):
+        client.merge(name, words(*((key, "x" * 4_000) for key in range(i * 200, i * 200 + 200))))
+    reader = client.flight.do_get(client.plan(name, changes=after(1)).endpoints[0].ticket)
+    reader.read_chunk()
+    clean_up(client, name, keep=1)
+    why, message = refused(reader.read_all)
+    assert why == "TABLE_VERSION_NOT_FOUND" and "removed by a cleanup" in message
+
+
 def test_parts_hold_each_change_once_and_all_changes_of_a_key(client, keyed):
     random.seed(1)
     for _ in range(6):
@@ -244,7 +279,7 @@ def test_parts_hold_each_change_once_and_all_changes_of_a_key(client, keyed):
     assert len(parts) == 3 and all(len(part) > len(whole) / 6 for part in parts)
     keys = [{row[2] for row in part} for part in parts]
     assert not keys[0] & keys[1] and not keys[0] & keys[2] and not keys[1] & keys[2]
-    assert sorted(map(repr, sum(parts, []))) == sorted(map(repr, whole))
+    assert sorted(repr(row) for part in parts for row in part) == sorted(map(repr, whole))
     together = {}
     for part in parts:
         together |= replay(part)

@@ -11,8 +11,10 @@ use lance_gateway_client::{ColumnPath, CommitId, Metric, VersionSelector};
 
 use crate::{names, sql_type};
 
+mod changes;
 mod search;
 
+pub use changes::Span;
 pub use search::{Effort, SearchFor};
 
 /// Tables behind a lance-gateway, for people and scripts.
@@ -164,6 +166,27 @@ pub enum Command {
         /// Write to this file instead: .parquet, .csv, .jsonl, .arrow (file) or .arrows (stream).
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
+    },
+    /// Read what each version of a table changed.
+    ///
+    /// The columns of the table, and then `_change_kind` (0 inserted, 1 before an update, 2 after it, 3 deleted), `_commit_version`
+    /// and `_commit_timestamp`.
+    Changes {
+        table: String,
+        #[command(flatten)]
+        span: Span,
+        /// Columns in order, as in `scan`.
+        #[arg(long, value_name = "COLUMN,...", value_parser = names::parse_columns)]
+        columns: Option<Columns>,
+        /// Read on as new versions come, until Ctrl-C; needs --output json.
+        #[arg(long, conflicts_with = "out")]
+        follow: bool,
+        /// Keep the version up to which was read, and all newer ones, from cleanups, in this name, for a later `--after`.
+        #[arg(long, value_name = "NAME")]
+        hold: Option<String>,
+        /// Write to this file instead, as in `scan`.
+        #[arg(long = "out", value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// Find the nearest vectors, or the best texts.
     #[command(group(ArgGroup::new("for").required(true).args(["vector", "vectors", "text"])))]

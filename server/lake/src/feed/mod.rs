@@ -82,6 +82,13 @@ impl Lake {
             if split.parts == 0 || split.part >= split.parts || split.rows_at_once == 0 || split.to < split.after {
                 return Err(Error::invalid("the ticket names no part of any changes"));
             }
+            let most = self.inner.options.changes.rows_at_once as u64;
+            if split.rows_at_once > most {
+                return Err(Error::invalid(format!(
+                    "the ticket compares {} rows at once, above {most}, the bound changes.rows-at-once; raise it, or plan anew",
+                    split.rows_at_once
+                )));
+            }
             let location = self.locate(&read.table)?;
             let last = self.open_kept(&location, &VersionSelector::Version(split.to)).await?;
             if !split.incarnation.is_empty() && known_incarnation(&last) != Some(&split.incarnation) {
@@ -93,7 +100,8 @@ impl Lake {
             let first = self.state(&location, split.after).await?;
             let columns = self.columns(first.as_ref(), &last, read.projection.as_deref())?;
             let bounds = self.bounds(read.batch_rows, read.batch_bytes);
-            Ok(ChangesStream::new(self.clone(), location, split.clone(), columns, first, bounds, read.row_offset))
+            let key = pairs::key_of(&last);
+            Ok(ChangesStream::new(self.clone(), location, split.clone(), columns, key, first, bounds, read.row_offset))
         })
     }
 

@@ -53,11 +53,8 @@ pub(super) struct Pairs {
 impl Identity {
     /// What the rows of both versions have in common, if there is something.
     pub(super) fn of(before: &Handle, after: &Handle) -> Result<Option<Self>> {
-        let ids = |dataset: &Handle| -> Vec<i32> {
-            dataset.schema().unenforced_primary_key().iter().map(|field| field.id).collect()
-        };
-        let key = ids(after);
-        if !key.is_empty() && key == ids(before) {
+        let key = key_of(after);
+        if !key.is_empty() && key == key_of(before) {
             return Key::new(after.schema(), &key).map(|key| Some(Self::Key(key)));
         }
         let stable = |dataset: &Handle| dataset.manifest().uses_stable_row_ids();
@@ -111,6 +108,11 @@ impl Share {
         let passes = (rows / self.parts.max(1)).div_ceil(at_once.max(1)).max(1);
         (0..passes).map(move |pass| Self { pass, passes, ..self })
     }
+}
+
+/// The field ids of the primary key; none: there is no key.
+pub(super) fn key_of(dataset: &Handle) -> Vec<i32> {
+    dataset.schema().unenforced_primary_key().iter().map(|field| field.id).collect()
 }
 
 impl Lake {

@@ -17,7 +17,7 @@ use roaring::RoaringTreemap;
 use super::diff::{self, Diff, diff};
 use super::images::{Columns, Images};
 use super::lance_failed;
-use super::pairs::{Identity, Pairs, Share};
+use super::pairs::{Identity, Pairs, Share, key_of};
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::scan::{Bounds, Projected, ScanStream};
@@ -41,6 +41,7 @@ impl ChangesStream {
         location: Location,
         split: ChangesSplit,
         columns: Columns,
+        key: Vec<i32>,
         first: Option<Handle>,
         bounds: Bounds,
         row_offset: u64,
@@ -53,6 +54,7 @@ impl ChangesStream {
             location,
             split,
             columns: Arc::new(columns),
+            key,
             bounds,
             skip: row_offset,
             begin,
@@ -95,6 +97,8 @@ struct Reader {
     location: Location,
     split: ChangesSplit,
     columns: Arc<Columns>,
+    /// Of the last version: the parts are made by it.
+    key: Vec<i32>,
     bounds: Bounds,
     /// Rows that the client has already.
     skip: u64,
@@ -231,10 +235,13 @@ impl Reader {
                 continue;
             }
             let identity = Identity::of(self.before.as_ref().unwrap_or(&after), &after)?;
-            if identity.is_none() && self.split.parts > 1 {
+            let same_key = |dataset: &Handle| key_of(dataset) == self.key;
+            let is_parted = identity.is_some() && same_key(&after) && self.before.as_ref().is_none_or(same_key);
+            if self.split.parts > 1 && !is_parted {
+                let last = self.split.to;
                 return Err(Error::new(
                     ErrorKind::SchemaMismatch,
-                    format!("version {version} has another primary key than the one before it; read on from it anew"),
+                    format!("version {version} does not have the primary key of version {last}; read it in one part"),
                 ));
             }
             // Only what is compared is kept in memory.

@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod changes;
 mod commits;
 mod index;
 mod jobs;
@@ -60,6 +61,15 @@ pub async fn run(args: &Args, console: &Console) -> Result<()> {
                 scan = scan.limit(*limit);
             }
             scan::scan(scan, to.as_deref(), console).await
+        }
+        Command::Changes { table, span, columns, follow, hold, out } => {
+            let client = connect(global).await?;
+            let (columns, holder) = (columns.as_ref(), hold.as_deref());
+            let feed = changes::Feed { client: &client, table, span, columns, holder };
+            match follow {
+                true => feed.follow(console).await,
+                false => feed.read(out.as_deref(), console).await,
+            }
         }
         Command::Search { table, column, wanted, effort, columns, filter, at } => {
             let client = connect(global).await?;
