@@ -22,6 +22,8 @@ use crate::table::{Handle, excerpt};
 /// The columns in which all rows are shown.
 #[derive(Debug, Clone)]
 pub(super) struct Columns {
+    /// Of the primary key of the last version.
+    pub(super) key: Vec<i32>,
     /// Of the last version.
     fields: Vec<LanceField>,
     /// What clients see.
@@ -36,7 +38,7 @@ pub(super) struct Images {
 
 impl Columns {
     /// `last`: what is projected of the last version. `first`: the schema of the version where the changes begin.
-    pub(super) fn new(last: LanceSchema, first: Option<&LanceSchema>) -> Result<Self> {
+    pub(super) fn new(last: LanceSchema, key: Vec<i32>, first: Option<&LanceSchema>) -> Result<Self> {
         let data = LanceSchema {
             fields: last.fields.into_iter().filter(|field| field.id >= 0).collect(),
             metadata: last.metadata,
@@ -62,7 +64,11 @@ impl Columns {
             }
             fields.push(Arc::new(field));
         }
-        Ok(Self { fields: data.fields, shown: Arc::new(Schema::new_with_metadata(fields, shown.metadata().clone())) })
+        Ok(Self {
+            key,
+            fields: data.fields,
+            shown: Arc::new(Schema::new_with_metadata(fields, shown.metadata().clone())),
+        })
     }
 
     /// With the columns that tell what happened.

@@ -27,7 +27,7 @@ use crate::table::{Handle, Location, known_incarnation};
 use crate::types::{ChangesPlan, ChangesRead, ChangesSpec, ChangesSplit, ChangesStart, RowMetadata, VersionSelector};
 use crate::version::numbers;
 use images::Columns;
-use pairs::Identity;
+use pairs::{Identity, key_of};
 
 /// What a row is: how its state came about, by the numbers of Flink's row kinds.
 pub(crate) const CHANGE_KIND: &str = "_change_kind";
@@ -100,8 +100,7 @@ impl Lake {
             let first = self.state(&location, split.after).await?;
             let columns = self.columns(first.as_ref(), &last, read.projection.as_deref())?;
             let bounds = self.bounds(read.batch_rows, read.batch_bytes);
-            let key = pairs::key_of(&last);
-            Ok(ChangesStream::new(self.clone(), location, split.clone(), columns, key, first, bounds, read.row_offset))
+            Ok(ChangesStream::new(self.clone(), location, split.clone(), columns, first, bounds, read.row_offset))
         })
     }
 
@@ -112,7 +111,7 @@ impl Lake {
         projection: Option<&[crate::types::ColumnPath]>,
     ) -> Result<Columns> {
         let projected = Projected::new(last, projection, RowMetadata::default())?;
-        Columns::new(projected.read, first.map(|first| first.schema()))
+        Columns::new(projected.read, key_of(last), first.map(|first| first.schema()))
     }
 
     /// The table as of a version; None: before its first one.

@@ -41,7 +41,6 @@ impl ChangesStream {
         location: Location,
         split: ChangesSplit,
         columns: Columns,
-        key: Vec<i32>,
         first: Option<Handle>,
         bounds: Bounds,
         row_offset: u64,
@@ -54,7 +53,6 @@ impl ChangesStream {
             location,
             split,
             columns: Arc::new(columns),
-            key,
             bounds,
             skip: row_offset,
             begin,
@@ -97,8 +95,6 @@ struct Reader {
     location: Location,
     split: ChangesSplit,
     columns: Arc<Columns>,
-    /// Of the last version: the parts are made by it.
-    key: Vec<i32>,
     bounds: Bounds,
     /// Rows that the client has already.
     skip: u64,
@@ -235,7 +231,7 @@ impl Reader {
                 continue;
             }
             let identity = Identity::of(self.before.as_ref().unwrap_or(&after), &after)?;
-            let same_key = |dataset: &Handle| key_of(dataset) == self.key;
+            let same_key = |dataset: &Handle| key_of(dataset) == self.columns.key;
             let is_parted = identity.is_some() && same_key(&after) && self.before.as_ref().is_none_or(same_key);
             if self.split.parts > 1 && !is_parted {
                 let last = self.split.to;
