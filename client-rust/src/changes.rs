@@ -35,7 +35,7 @@ impl Client {
         time_from_wire(answer.expires_at).ok_or_else(|| Error::protocol("the gateway did not say how long it holds"))
     }
 
-    /// Lets go of what a holder holds. False: it held no version.
+    /// Lets go of what a holder holds. False: it held no version, or an attempt whose answer was lost let go of it.
     pub async fn release_version(&self, table: impl Into<TableId>, holder: &str) -> Result<bool> {
         let message = v1::ReleaseVersionRequest { table: table.into().to_wire(), holder: holder.to_owned() };
         let answer = send!(self.tables().release_version, Call::changes("release version"), message)?;

@@ -69,6 +69,22 @@ async fn namespaces_are_created_listed_and_dropped() {
 }
 
 #[tokio::test]
+async fn a_version_is_held_moved_and_released_though_replies_are_lost() {
+    let gateway = FakeGateway::start().await;
+    let client = gateway.client().await;
+    gateway.fail_next("HoldVersion", Fault::LoseReply);
+    let expires = client.hold_version("t", "reader", 3).await.unwrap();
+    assert_eq!(expires.timestamp(), 1_700_086_400);
+    client.hold_version("t", "reader", 5).await.unwrap();
+    assert_eq!(gateway.state().held, [("reader".to_owned(), 5)].into());
+    assert_eq!(gateway.calls("HoldVersion").len(), 3);
+    gateway.fail_next("ReleaseVersion", Fault::LoseReply);
+    client.release_version("t", "reader").await.unwrap();
+    assert!(gateway.state().held.is_empty() && gateway.calls("ReleaseVersion").len() == 2);
+    assert!(!client.release_version("t", "reader").await.unwrap());
+}
+
+#[tokio::test]
 async fn a_count_carries_its_filter_and_version() {
     let gateway = FakeGateway::start().await;
     let client = gateway.client().await;

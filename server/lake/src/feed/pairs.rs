@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(hash_of(vec![ids, names, flags]), GOLDEN);
     }
 
-    const GOLDEN: [u64; 3] = [0, 0, 0];
+    const GOLDEN: [u64; 3] = [3_042_322_855_218_012_983, 4_860_405_606_752_844_138, 17_438_155_553_516_171_743];
 
     #[test]
     fn a_key_has_one_part_however_its_values_are_stored() {
