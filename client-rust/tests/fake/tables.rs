@@ -141,7 +141,8 @@ impl TableService for Service {
         &self,
         request: Request<HoldVersionRequest>,
     ) -> Result<Response<HoldVersionResponse>, Status> {
-        let lose = self.begin("HoldVersion", &request, "").await?;
+        let held = format!("{} {}", request.get_ref().holder, request.get_ref().version);
+        let lose = self.begin("HoldVersion", &request, held).await?;
         let request = request.into_inner();
         self.state().held.insert(request.holder, request.version);
         lost(
