@@ -44,6 +44,7 @@ import javax.annotation.Nullable;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.ReadableConfig;
 import org.apache.flink.table.api.ValidationException;
+import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
 import org.apache.flink.table.connector.source.DynamicTableSource;
 import org.apache.flink.table.connector.source.lookup.LookupOptions;
@@ -165,7 +166,24 @@ public final class LanceDynamicTableFactory
                         options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null),
                         lookupCache(options),
                         VectorOptions.of(options));
-        return feed.isPresent() ? new ChangesTableSource(table, feed.get()) : table;
+        if (feed.isPresent()) {
+            return new ChangesTableSource(table, feed.get());
+        }
+        refuseMetadata(context);
+        return table;
+    }
+
+    private static void refuseMetadata(Context context) {
+        for (Column column : context.getCatalogTable().getResolvedSchema().getColumns()) {
+            if (column instanceof Column.MetadataColumn) {
+                throw new ValidationException(
+                        String.format(
+                                "column '%s' is metadata, which only changes have: set"
+                                        + " 'source.mode' = 'streaming' or 'scan.mode' ="
+                                        + " 'changelog', or leave it out",
+                                column.getName()));
+            }
+        }
     }
 
     /** A cache of lookup joins with a bound, or null. */
