@@ -80,7 +80,7 @@ class ScanITCase extends FlinkAndGateway {
         StreamExecutionEnvironment env = restarting();
         env.enableCheckpointing(50);
         env.fromSource(
-                        new SlowSource(new ScanSource(address(), spec(from, 10)), 4),
+                        new SlowSource<>(new ScanSource(address(), spec(from, 10)), 4),
                         WatermarkStrategy.noWatermarks(),
                         "lance",
                         InternalTypeInfo.of(ROW_TYPE))
