@@ -387,6 +387,59 @@ class ChangesITCase extends FlinkAndGateway {
     }
 
     @Test
+    void aFeedThatSkipsBeginsAfterTheOldestVersion() throws Exception {
+        String table = newTable();
+        KeyedTable keyed = history(table);
+        keyed.change(insert(5, "e"));
+        keyed.cleanUp(2);
+        StreamTableEnvironment env = streaming(2);
+        declare(
+                env,
+                table,
+                COLUMNS,
+                "'scan.mode'='changelog'",
+                "'scan.startup.mode'='version'",
+                "'scan.startup.version'='2'",
+                "'scan.bounded.mode'='latest'",
+                "'scan.missing-versions'='skip'");
+
+        assertThat(all(env, "SELECT * FROM " + table)).containsExactly("+I[5, e]");
+    }
+
+    @Test
+    void rowsThatCameBetweenTwoVersionsAreReadInBatchModeToo() throws Exception {
+        String table = newTable();
+        KeyedTable keyed = KeyedTable.create(client(), table, ROW, List.of("id"));
+        for (long id = 1; id <= 4; id++) {
+            keyed.change(insert(id, "n" + id));
+        }
+        StreamTableEnvironment env = batch(2);
+        declare(
+                env,
+                table,
+                COLUMNS,
+                "'source.mode'='streaming'",
+                "'scan.startup.mode'='version'",
+                "'scan.startup.version'='2'",
+                "'scan.bounded.version'='4'");
+
+        assertThat(query(env, "SELECT * FROM " + table)).containsExactly("+I[2, n2]", "+I[3, n3]");
+    }
+
+    @Test
+    void aFeedThatEndsBeforeItsFirstRowsFails() throws Exception {
+        String table = newTable();
+        history(table);
+        StreamTableEnvironment env = streaming(1);
+        declare(env, table, COLUMNS, "'scan.mode'='changelog'", "'scan.bounded.version'='3'");
+
+        assertThatThrownBy(() -> all(env, "SELECT * FROM " + table))
+                .hasStackTraceContaining(
+                        "begin with the rows of version 5, which is behind version 3, where they"
+                                + " end: set 'scan.startup.mode'");
+    }
+
+    @Test
     void versionsThatARunningJobHasNotReadAreKeptFromCleanups() throws Exception {
         String table = newTable();
         KeyedTable keyed = history(table);

@@ -8,6 +8,7 @@ import io.lancegateway.client.ScanPlan;
 import io.lancegateway.client.ScanSplit;
 import io.lancegateway.flink.ChangeFeed;
 import io.lancegateway.flink.util.GatewayAddress;
+import io.lancegateway.proto.v1.Changes;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -19,6 +20,7 @@ import javax.annotation.Nullable;
 import org.apache.flink.api.connector.source.SourceEvent;
 import org.apache.flink.api.connector.source.SplitEnumerator;
 import org.apache.flink.api.connector.source.SplitEnumeratorContext;
+import org.apache.flink.metrics.Counter;
 import org.apache.flink.util.FlinkRuntimeException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -32,13 +34,14 @@ final class ChangesEnumerator implements SplitEnumerator<ChangesPart, ChangesSta
     private static final Logger LOG = LoggerFactory.getLogger(ChangesEnumerator.class);
 
     /** How often it looks whether a hold is to be renewed. */
-    private static final long TICK_MS = 1000;
+    private static final long TICK_MS = 250;
 
     private final SplitEnumeratorContext<ChangesPart> context;
     private final GatewayAddress address;
     private final ChangesSpec spec;
     private final String consumer;
     private final HeldVersion held;
+    private final Counter skippedVersions;
 
     /** Parts that are with no reader, by their numbers. */
     private final TreeMap<Integer, ChangesPart> pending = new TreeMap<>();
@@ -61,6 +64,7 @@ final class ChangesEnumerator implements SplitEnumerator<ChangesPart, ChangesSta
         String given = spec.feed().consumerId();
         this.consumer = given == null ? drawn : given;
         this.held = new HeldVersion(address, spec.table(), consumer);
+        this.skippedVersions = context.metricGroup().counter("skippedVersions");
         if (state != null) {
             this.parts = state.parts();
             state.pending().forEach(this::keep);
@@ -119,12 +123,28 @@ final class ChangesEnumerator implements SplitEnumerator<ChangesPart, ChangesSta
         try {
             return client.plan(spec.request(readers));
         } catch (FatalException refused) {
-            if (refused.reason() != Reason.UNSUPPORTED || readers == 1) {
-                throw refused;
+            if (refused.reason() == Reason.UNSUPPORTED && readers > 1) {
+                // Rows that have no name at all are all in one part.
+                return plan(client, 1);
             }
-            // Rows that have no name at all are all in one part.
-            return client.plan(spec.request(1));
+            if (refused.reason() == Reason.TABLE_VERSION_NOT_FOUND && spec.feed().skipsMissing()) {
+                return planFromOldest(client, readers, refused);
+            }
+            throw refused;
         }
+    }
+
+    private ScanPlan planFromOldest(GatewayClient client, int readers, FatalException missing) {
+        Changes oldest = Changes.newBuilder().setAfterOldest(true).setParts(readers).build();
+        ScanPlan plan = client.plan(spec.request(oldest));
+        long after = ChangesPart.of(plan.splits().get(0).ticket(), ChangesPart.NO_END).after();
+        LOG.warn(
+                "Changes of table {} begin after version {}, the oldest one there is",
+                spec.tableName(),
+                after,
+                missing);
+        spec.startVersion().ifPresent(start -> skippedVersions.inc(after - start));
+        return plan;
     }
 
     private void planned(@Nullable List<ChangesPart> planned, @Nullable Throwable failure) {

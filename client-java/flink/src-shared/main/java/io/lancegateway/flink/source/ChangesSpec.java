@@ -10,6 +10,7 @@ import io.lancegateway.proto.v1.Table;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalLong;
 import org.apache.flink.table.types.logical.RowType;
 
 /** Which changes are read, and as which rows. */
@@ -55,6 +56,14 @@ public final class ChangesSpec implements Serializable {
     /** Asks how far changes go that begin elsewhere. */
     ScanRequest request(Changes changes) {
         return rows.request().toBuilder().setChanges(changes).build();
+    }
+
+    /** The version after which changes begin, if they begin after one that is named. */
+    OptionalLong startVersion() {
+        Changes start = start();
+        return start.getAfter().hasVersion()
+                ? OptionalLong.of(start.getAfter().getVersion())
+                : OptionalLong.empty();
     }
 
     private Changes start() {

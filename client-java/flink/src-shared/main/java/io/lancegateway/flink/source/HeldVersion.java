@@ -21,7 +21,7 @@ final class HeldVersion implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(HeldVersion.class);
 
     private static final Duration AFTER_FAILURE = Duration.ofSeconds(10);
-    private static final Duration MIN_RENEWAL = Duration.ofSeconds(1);
+    private static final Duration MIN_RENEWAL = Duration.ofMillis(250);
 
     /** A hold is made young again once this part of its time is over. */
     private static final int RENEWALS = 3;
