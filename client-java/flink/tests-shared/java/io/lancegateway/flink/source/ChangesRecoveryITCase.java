@@ -14,6 +14,7 @@ import io.lancegateway.flink.LanceSource;
 import io.lancegateway.flink.testing.FlinkAndGateway;
 import io.lancegateway.flink.testing.KeyedTable;
 import io.lancegateway.proto.v1.BatchSize;
+import io.lancegateway.proto.v1.DropTableRequest;
 import io.lancegateway.proto.v1.ReleaseVersionRequest;
 import io.lancegateway.proto.v1.ScanRequest;
 import java.nio.file.Path;
@@ -72,6 +73,10 @@ class ChangesRecoveryITCase extends FlinkAndGateway {
     @BeforeEach
     void makeHistory() throws Exception {
         table = newTable();
+        makeHistory(table);
+    }
+
+    private void makeHistory(String table) throws Exception {
         keyed = KeyedTable.create(client(), table, ROW, List.of("id"));
         Random random = new Random(7);
         for (int version = 0; version < VERSIONS; version++) {
@@ -168,7 +173,7 @@ class ChangesRecoveryITCase extends FlinkAndGateway {
     }
 
     private List<ChangesPart> readOn(
-            ChangeFeed feed, List<ChangesPart> parts, Emitted<String> emitted, int polls)
+            ChangeFeed feed, List<ChangesPart> parts, Emitted<?> emitted, int polls)
             throws Exception {
         try (SourceReader<RowData, ChangesPart> reader =
                 source(table, feed).createReader(new ReaderContext())) {
@@ -213,6 +218,19 @@ class ChangesRecoveryITCase extends FlinkAndGateway {
                     .extracting(event -> ((ReadPositions) event).afterOfPart())
                     .containsExactly(Map.of(0, 0L), Map.of(0, VERSIONS + 1L));
         }
+    }
+
+    @Test
+    void aTableThatTookTheNameOfTheOneThatWasReadIsNotFollowed() throws Exception {
+        List<ChangesPart> read = List.of(parts(false, 1).get(0).at(5, false, 0));
+        client().dropTable(DropTableRequest.newBuilder().setTable(Tables.named(table)).build());
+        makeHistory(table);
+
+        assertThatThrownBy(() -> readOn(feed().build(), read, new Emitted<>(row -> row), 1))
+                .hasStackTraceContaining("SuppressRestarts")
+                .hasStackTraceContaining(
+                        "cannot go on with the changes of table " + table + " after version 5")
+                .hasStackTraceContaining("TABLE_REPLACED");
     }
 
     @ParameterizedTest
