@@ -77,7 +77,7 @@ class ChangesEnumeratorTest {
 
     @Test
     void changesAreNotPlannedTwice() {
-        ChangesEnumerator before = enumerator(ChangeFeed.builder().build(), (ChangesState) null);
+        ChangesEnumerator before = enumerator(ChangeFeed.builder().build());
         ChangesState notPlanned = before.snapshotState(1);
         assertThat(notPlanned.parts()).isZero();
         // To plan, and to renew a hold.

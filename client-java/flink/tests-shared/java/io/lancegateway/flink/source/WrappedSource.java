@@ -1,5 +1,6 @@
 package io.lancegateway.flink.source;
 
+import io.lancegateway.flink.testing.GatewayResource;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.connector.source.Boundedness;
 import org.apache.flink.api.connector.source.Source;
@@ -11,8 +12,9 @@ import org.apache.flink.api.connector.source.SplitEnumeratorContext;
 import org.apache.flink.api.java.typeutils.ResultTypeQueryable;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
 import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
 
-/** Another source, with the type of its rows. */
+/** Another source, with the type of its rows: numbers, if it does not tell. */
 class WrappedSource<SplitT extends SourceSplit, StateT>
         implements Source<RowData, SplitT, StateT>, ResultTypeQueryable<RowData> {
 
@@ -60,6 +62,8 @@ class WrappedSource<SplitT extends SourceSplit, StateT>
     @Override
     @SuppressWarnings("unchecked")
     public TypeInformation<RowData> getProducedType() {
-        return ((ResultTypeQueryable<RowData>) source).getProducedType();
+        return source instanceof ResultTypeQueryable
+                ? ((ResultTypeQueryable<RowData>) source).getProducedType()
+                : InternalTypeInfo.of(GatewayResource.ROW_TYPE);
     }
 }

@@ -15,7 +15,6 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.UUID;
 import javax.annotation.Nullable;
 import org.apache.flink.api.connector.source.SourceEvent;
 import org.apache.flink.api.connector.source.SplitEnumerator;
@@ -56,19 +55,16 @@ final class ChangesEnumerator implements SplitEnumerator<ChangesPart, ChangesSta
             SplitEnumeratorContext<ChangesPart> context,
             GatewayAddress address,
             ChangesSpec spec,
-            @Nullable ChangesState state) {
+            ChangesState state) {
         this.context = context;
         this.address = address;
         this.spec = spec;
-        String drawn = state == null ? UUID.randomUUID().toString() : state.consumer();
         String given = spec.feed().consumerId();
-        this.consumer = given == null ? drawn : given;
+        this.consumer = given == null ? state.consumer() : given;
         this.held = new HeldVersion(address, spec.table(), consumer);
         this.skippedVersions = context.metricGroup().counter("skippedVersions");
-        if (state != null) {
-            this.parts = state.parts();
-            state.pending().forEach(this::keep);
-        }
+        this.parts = state.parts();
+        state.pending().forEach(this::keep);
     }
 
     private void keep(ChangesPart part) {

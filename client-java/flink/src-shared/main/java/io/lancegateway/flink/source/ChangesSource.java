@@ -2,6 +2,8 @@ package io.lancegateway.flink.source;
 
 import io.lancegateway.flink.ChangeFeed;
 import io.lancegateway.flink.util.GatewayAddress;
+import java.util.List;
+import java.util.UUID;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.connector.source.Boundedness;
 import org.apache.flink.api.connector.source.Source;
@@ -23,6 +25,9 @@ public final class ChangesSource
     private final GatewayAddress address;
     private final ChangesSpec spec;
 
+    /** Holds versions. Drawn here, so that a job without a checkpoint keeps it over restarts. */
+    private final String consumer = UUID.randomUUID().toString();
+
     public ChangesSource(GatewayAddress address, ChangesSpec spec) {
         this.address = address;
         this.spec = spec;
@@ -38,7 +43,7 @@ public final class ChangesSource
     @Override
     public SplitEnumerator<ChangesPart, ChangesState> createEnumerator(
             SplitEnumeratorContext<ChangesPart> context) {
-        return new ChangesEnumerator(context, address, spec, null);
+        return restoreEnumerator(context, new ChangesState(consumer, 0, List.of()));
     }
 
     @Override
