@@ -40,6 +40,8 @@ import io.lancegateway.proto.v1.GetCommitResponse;
 import io.lancegateway.proto.v1.GetJobRequest;
 import io.lancegateway.proto.v1.GetStatusRequest;
 import io.lancegateway.proto.v1.GetStatusResponse;
+import io.lancegateway.proto.v1.HoldVersionRequest;
+import io.lancegateway.proto.v1.HoldVersionResponse;
 import io.lancegateway.proto.v1.HybridSearchRequest;
 import io.lancegateway.proto.v1.HybridSearchResponse;
 import io.lancegateway.proto.v1.IndexStatistics;
@@ -56,6 +58,8 @@ import io.lancegateway.proto.v1.ListVersionsResponse;
 import io.lancegateway.proto.v1.OptimizeIndexRequest;
 import io.lancegateway.proto.v1.PrepareCommitRequest;
 import io.lancegateway.proto.v1.PrepareCommitResponse;
+import io.lancegateway.proto.v1.ReleaseVersionRequest;
+import io.lancegateway.proto.v1.ReleaseVersionResponse;
 import io.lancegateway.proto.v1.ScanRequest;
 import io.lancegateway.proto.v1.StartJobRequest;
 import io.lancegateway.proto.v1.Table;
@@ -138,6 +142,19 @@ public final class GatewayClient implements AutoCloseable {
         return call(Methods.LIST_VERSIONS, request);
     }
 
+    /**
+     * Keeps a version and all newer ones from cleanups, until the time that it answers. A repeat
+     * prolongs it, and may name another version.
+     */
+    public HoldVersionResponse holdVersion(HoldVersionRequest request) {
+        return call(Methods.HOLD_VERSION, request);
+    }
+
+    /** Lets go of what a holder holds. */
+    public ReleaseVersionResponse releaseVersion(ReleaseVersionRequest request) {
+        return call(Methods.RELEASE_VERSION, request);
+    }
+
     /** A request without an id gets one. */
     public CreateNamespaceResponse createNamespace(CreateNamespaceRequest request) {
         CreateNamespaceRequest.Builder builder = request.toBuilder();
@@ -157,7 +174,7 @@ public final class GatewayClient implements AutoCloseable {
                 Methods.DROP_NAMESPACE, builder.setRequestId(idOr(request.getRequestId())).build());
     }
 
-    /** Pins a version and cuts a scan into splits. */
+    /** Pins a version and cuts a scan, or the changes up to it, into splits. */
     public ScanPlan plan(ScanRequest request) {
         FlightDescriptor descriptor =
                 FlightDescriptor.newBuilder()

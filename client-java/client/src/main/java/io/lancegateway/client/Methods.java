@@ -44,6 +44,8 @@ import io.lancegateway.proto.v1.GetJobRequest;
 import io.lancegateway.proto.v1.GetJobResponse;
 import io.lancegateway.proto.v1.GetStatusRequest;
 import io.lancegateway.proto.v1.GetStatusResponse;
+import io.lancegateway.proto.v1.HoldVersionRequest;
+import io.lancegateway.proto.v1.HoldVersionResponse;
 import io.lancegateway.proto.v1.HybridSearchRequest;
 import io.lancegateway.proto.v1.HybridSearchResponse;
 import io.lancegateway.proto.v1.ListCommitsRequest;
@@ -62,6 +64,8 @@ import io.lancegateway.proto.v1.OptimizeIndexRequest;
 import io.lancegateway.proto.v1.OptimizeIndexResponse;
 import io.lancegateway.proto.v1.PrepareCommitRequest;
 import io.lancegateway.proto.v1.PrepareCommitResponse;
+import io.lancegateway.proto.v1.ReleaseVersionRequest;
+import io.lancegateway.proto.v1.ReleaseVersionResponse;
 import io.lancegateway.proto.v1.StartJobRequest;
 import io.lancegateway.proto.v1.StartJobResponse;
 import io.lancegateway.proto.v1.UpdateRowsRequest;
@@ -146,6 +150,16 @@ final class Methods {
                     TABLE + "ListVersions",
                     ListVersionsRequest.getDefaultInstance(),
                     ListVersionsResponse.getDefaultInstance());
+    static final MethodDescriptor<HoldVersionRequest, HoldVersionResponse> HOLD_VERSION =
+            unary(
+                    TABLE + "HoldVersion",
+                    HoldVersionRequest.getDefaultInstance(),
+                    HoldVersionResponse.getDefaultInstance());
+    static final MethodDescriptor<ReleaseVersionRequest, ReleaseVersionResponse> RELEASE_VERSION =
+            unary(
+                    TABLE + "ReleaseVersion",
+                    ReleaseVersionRequest.getDefaultInstance(),
+                    ReleaseVersionResponse.getDefaultInstance());
     static final MethodDescriptor<CreateNamespaceRequest, CreateNamespaceResponse>
             CREATE_NAMESPACE =
                     unary(

@@ -16,11 +16,13 @@ import io.lancegateway.client.arrow.BinaryBuilder;
 import io.lancegateway.client.arrow.BinaryVector;
 import io.lancegateway.client.arrow.FixedWidthVector;
 import io.lancegateway.proto.flight.FlightData;
+import io.lancegateway.proto.v1.ChangesSplit;
 import io.lancegateway.proto.v1.ScanTicket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
@@ -133,6 +135,33 @@ class BatchStreamTest {
             assertThat(ids).isEqualTo(range(3, 100));
             assertThat(scans).hasValue(6);
         }
+    }
+
+    @Test
+    void changesThatAreCutGoOnFromTheSameVersionBehindTheRowsThatWereGivenOut() throws Exception {
+        byte[] ticket =
+                ScanTicket.newBuilder()
+                        .setChanges(ChangesSplit.newBuilder().setAfter(5).setTo(9).setParts(1))
+                        .build()
+                        .toByteArray();
+        List<ScanTicket> asked = new CopyOnWriteArrayList<>();
+        gateway.onScan(
+                (scan, out) -> {
+                    asked.add(scan);
+                    if (asked.size() > 1) {
+                        sendRows(out, scan.getRowOffset(), 20);
+                        return;
+                    }
+                    out.onNext(FakeGateway.schemaMessage());
+                    out.onNext(FakeGateway.batchMessage(scan.getRowOffset(), 7));
+                    out.onError(FakeGateway.error(Reason.STREAM_IDLE));
+                });
+        try (GatewayClient client = client();
+                BatchStream stream = client.read(ticket, 3)) {
+            assertThat(readAll(stream)).isEqualTo(range(3, 20));
+        }
+        assertThat(asked).extracting(ScanTicket::getRowOffset).containsExactly(3L, 10L);
+        assertThat(asked.get(1).getChanges()).isEqualTo(asked.get(0).getChanges());
     }
 
     @Test

@@ -60,6 +60,8 @@ final class FakeGateway implements AutoCloseable {
                     Methods.CREATE_TABLE,
                     Methods.DESCRIBE_TABLE,
                     Methods.COUNT_ROWS,
+                    Methods.HOLD_VERSION,
+                    Methods.RELEASE_VERSION,
                     Methods.BEGIN_WRITE,
                     Methods.PREPARE_COMMIT,
                     Methods.COMMIT,

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import com.google.protobuf.ByteString;
 import com.google.protobuf.Descriptors.MethodDescriptor;
 import com.google.protobuf.Descriptors.ServiceDescriptor;
+import com.google.protobuf.Timestamp;
 import io.grpc.Status;
 import io.lancegateway.proto.flight.FlightDescriptor;
 import io.lancegateway.proto.flight.FlightEndpoint;
@@ -21,11 +22,15 @@ import io.lancegateway.proto.v1.CountRowsRequest;
 import io.lancegateway.proto.v1.CountRowsResponse;
 import io.lancegateway.proto.v1.CreateTableRequest;
 import io.lancegateway.proto.v1.CreateTableResponse;
+import io.lancegateway.proto.v1.HoldVersionRequest;
+import io.lancegateway.proto.v1.HoldVersionResponse;
 import io.lancegateway.proto.v1.IndexServiceOuterClass;
 import io.lancegateway.proto.v1.JobServiceOuterClass;
 import io.lancegateway.proto.v1.MergeCounts;
 import io.lancegateway.proto.v1.PrepareCommitRequest;
 import io.lancegateway.proto.v1.PrepareCommitResponse;
+import io.lancegateway.proto.v1.ReleaseVersionRequest;
+import io.lancegateway.proto.v1.ReleaseVersionResponse;
 import io.lancegateway.proto.v1.ScanRequest;
 import io.lancegateway.proto.v1.SearchServiceOuterClass;
 import io.lancegateway.proto.v1.StatusServiceOuterClass;
@@ -164,6 +169,45 @@ class GatewayClientTest {
         String id = ((CreateTableRequest) gateway.requests().get(0)).getRequestId();
         assertThat(id).hasSize(36);
         assertThat(((CreateTableRequest) gateway.requests().get(1)).getRequestId()).isEqualTo(id);
+    }
+
+    @Test
+    void aVersionIsHeldAndLetGoOfThoughTheGatewayIsAwayAtFirst() {
+        AtomicInteger calls = new AtomicInteger();
+        gateway.on(
+                Methods.HOLD_VERSION,
+                request -> {
+                    if (calls.incrementAndGet() == 1) {
+                        throw Status.UNAVAILABLE.asRuntimeException();
+                    }
+                    return HoldVersionResponse.newBuilder()
+                            .setExpiresAt(Timestamp.newBuilder().setSeconds(7))
+                            .build();
+                });
+        gateway.on(
+                Methods.RELEASE_VERSION,
+                request -> {
+                    if (calls.incrementAndGet() == 3) {
+                        throw FakeGateway.error(Reason.STORE_UNAVAILABLE);
+                    }
+                    return ReleaseVersionResponse.newBuilder().setReleased(true).build();
+                });
+        HoldVersionRequest hold =
+                HoldVersionRequest.newBuilder()
+                        .setTable(Tables.named("t"))
+                        .setHolder("me")
+                        .setVersion(5)
+                        .build();
+        ReleaseVersionRequest release =
+                ReleaseVersionRequest.newBuilder()
+                        .setTable(Tables.named("t"))
+                        .setHolder("me")
+                        .build();
+        try (GatewayClient client = client()) {
+            assertThat(client.holdVersion(hold).getExpiresAt().getSeconds()).isEqualTo(7);
+            assertThat(client.releaseVersion(release).getReleased()).isTrue();
+        }
+        assertThat(gateway.requests()).containsExactly(hold, hold, release, release);
     }
 
     @Test

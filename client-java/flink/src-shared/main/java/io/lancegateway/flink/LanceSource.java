@@ -1,5 +1,10 @@
 package io.lancegateway.flink;
 
+import io.lancegateway.flink.source.ChangeMetadata;
+import io.lancegateway.flink.source.ChangesPart;
+import io.lancegateway.flink.source.ChangesSource;
+import io.lancegateway.flink.source.ChangesSpec;
+import io.lancegateway.flink.source.ChangesState;
 import io.lancegateway.flink.source.LanceSplit;
 import io.lancegateway.flink.source.ReadVersion;
 import io.lancegateway.flink.source.ScanSource;
@@ -13,16 +18,18 @@ import io.lancegateway.proto.v1.ScanRequest;
 import io.lancegateway.proto.v1.VersionSelector;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.Collectors;
 import javax.annotation.Nullable;
 import org.apache.flink.api.connector.source.Source;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.types.logical.RowType;
 
 /**
- * Reads a Lance table through a gateway, as it is when the job starts.
+ * Reads a Lance table through a gateway, as it is when the job starts, or follows its changes.
  *
  * <pre>{@code
  * Source<RowData, ?, ?> source =
@@ -120,9 +127,7 @@ public final class LanceSource {
         }
 
         public Source<RowData, LanceSplit, ScanState> build() {
-            Objects.requireNonNull(path, "path");
-            Objects.requireNonNull(rowType, "rowType");
-            ScanRequest.Builder request = ScanRequest.newBuilder().setTable(TablePath.parse(path));
+            ScanRequest.Builder request = request();
             if (filter != null) {
                 request.setFilter(Filter.newBuilder().setSql(filter));
             }
@@ -132,17 +137,48 @@ public final class LanceSource {
             if (version != null) {
                 request.setVersion(version);
             }
+            return new ScanSource(address(), rows(request));
+        }
+
+        /**
+         * Follows the changes of the table instead. The kind of each {@link RowData} says what it
+         * is.
+         *
+         * @param metadata columns that come behind those of the row type: {@code version} BIGINT,
+         *     {@code timestamp} TIMESTAMP_LTZ(6)
+         */
+        public Source<RowData, ChangesPart, ChangesState> changes(
+                ChangeFeed feed, String... metadata) {
+            if (filter != null || limit != null || version != null) {
+                throw new IllegalStateException(
+                        "changes are those of all rows: leave filter, limit and version out");
+            }
+            List<ChangeMetadata> behind =
+                    Arrays.stream(metadata).map(ChangeMetadata::of).collect(Collectors.toList());
+            return new ChangesSource(address(), new ChangesSpec(rows(request()), behind, feed));
+        }
+
+        private GatewayAddress address() {
+            return new GatewayAddress(gatewayUri, storageOptions);
+        }
+
+        private ScanRequest.Builder request() {
+            Objects.requireNonNull(path, "path");
+            ScanRequest.Builder request = ScanRequest.newBuilder().setTable(TablePath.parse(path));
             if (batchSize > 0) {
                 request.setBatch(BatchSize.newBuilder().setRows(batchSize));
             }
+            return request;
+        }
+
+        private ScanSpec rows(ScanRequest.Builder request) {
+            Objects.requireNonNull(rowType, "rowType");
             List<List<String>> paths = new ArrayList<>();
             for (String name : rowType.getFieldNames()) {
                 boolean read = columns == null || columns.contains(name);
                 paths.add(read ? List.of(name) : List.of());
             }
-            return new ScanSource(
-                    new GatewayAddress(gatewayUri, storageOptions),
-                    ScanSpec.rows(request.build(), rowType, paths));
+            return ScanSpec.rows(request.build(), rowType, paths);
         }
     }
 }

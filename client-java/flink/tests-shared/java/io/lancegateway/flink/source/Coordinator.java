@@ -10,34 +10,40 @@ import java.util.concurrent.Callable;
 import java.util.function.BiConsumer;
 import org.apache.flink.api.connector.source.ReaderInfo;
 import org.apache.flink.api.connector.source.SourceEvent;
+import org.apache.flink.api.connector.source.SourceSplit;
 import org.apache.flink.api.connector.source.SplitEnumeratorContext;
 import org.apache.flink.api.connector.source.SplitsAssignment;
 import org.apache.flink.metrics.groups.SplitEnumeratorMetricGroup;
 import org.apache.flink.metrics.groups.UnregisteredMetricsGroup;
 
 /** What an enumerator sees of a job: its readers. Keeps who was given what. */
-final class Coordinator implements SplitEnumeratorContext<LanceSplit> {
+final class Coordinator<SplitT extends SourceSplit> implements SplitEnumeratorContext<SplitT> {
 
     /** Splits of each reader, in the order in which they were assigned. */
-    final Map<Integer, List<LanceSplit>> assigned = new HashMap<>();
+    final Map<Integer, List<SplitT>> assigned = new HashMap<>();
 
     /** Readers that were told that there are no more splits. */
     final Set<Integer> finished = new LinkedHashSet<>();
 
+    private final int parallelism;
     private final Map<Integer, ReaderInfo> readers = new HashMap<>();
     private final List<Runnable> calls = new ArrayList<>();
+
+    Coordinator(int parallelism) {
+        this.parallelism = parallelism;
+    }
 
     void register(int subtask) {
         readers.put(subtask, new ReaderInfo(subtask, "localhost"));
     }
 
     /** The reader is gone; its splits since the last checkpoint. */
-    List<LanceSplit> fail(int subtask) {
+    List<SplitT> fail(int subtask) {
         readers.remove(subtask);
         return assigned.remove(subtask);
     }
 
-    /** Calls that the enumerator has made and that did not run yet. */
+    /** Calls that the enumerator has made and that did not run yet; periodic ones once. */
     List<Runnable> calls() {
         return calls;
     }
@@ -58,7 +64,7 @@ final class Coordinator implements SplitEnumeratorContext<LanceSplit> {
 
     @Override
     public int currentParallelism() {
-        return 2;
+        return parallelism;
     }
 
     @Override
@@ -67,7 +73,7 @@ final class Coordinator implements SplitEnumeratorContext<LanceSplit> {
     }
 
     @Override
-    public void assignSplits(SplitsAssignment<LanceSplit> assignment) {
+    public void assignSplits(SplitsAssignment<SplitT> assignment) {
         assignment
                 .assignment()
                 .forEach(
@@ -99,7 +105,7 @@ final class Coordinator implements SplitEnumeratorContext<LanceSplit> {
     @Override
     public <T> void callAsync(
             Callable<T> callable, BiConsumer<T, Throwable> handler, long delay, long period) {
-        throw new UnsupportedOperationException("a scan is planned once");
+        callAsync(callable, handler);
     }
 
     @Override

@@ -19,7 +19,7 @@ class EnumeratorTest {
     private static final LanceSplit C = new LanceSplit("2", new byte[] {3}, 10, 0);
     private static final LanceSplit D = new LanceSplit("3", new byte[] {4}, 10, 0);
 
-    private final Coordinator job = new Coordinator();
+    private final Coordinator<LanceSplit> job = new Coordinator<>(2);
 
     @BeforeEach
     void startReaders() {

@@ -41,7 +41,7 @@ class ScanITCase extends FlinkAndGateway {
     @Test
     void aRestoredScanReadsTheRestOfItsVersion() throws Exception {
         String table = tableOf(1, 600);
-        Coordinator before = new Coordinator();
+        Coordinator<LanceSplit> before = new Coordinator<>(2);
         before.register(0);
         ScanSpec spec = spec(table, 100);
         byte[] checkpoint;
@@ -55,7 +55,7 @@ class ScanITCase extends FlinkAndGateway {
         }
         append(table, 601, 700);
 
-        Coordinator after = new Coordinator();
+        Coordinator<LanceSplit> after = new Coordinator<>(2);
         after.register(0);
         // Without a gateway nothing can be planned.
         try (LanceEnumerator enumerator =
@@ -80,7 +80,7 @@ class ScanITCase extends FlinkAndGateway {
         StreamExecutionEnvironment env = restarting();
         env.enableCheckpointing(50);
         env.fromSource(
-                        new SlowSource(new ScanSource(address(), spec(from, 10)), 4),
+                        new SlowSource<>(new ScanSource(address(), spec(from, 10)), 4),
                         WatermarkStrategy.noWatermarks(),
                         "lance",
                         InternalTypeInfo.of(ROW_TYPE))
@@ -121,7 +121,7 @@ class ScanITCase extends FlinkAndGateway {
     }
 
     private static LanceEnumerator enumerator(
-            Coordinator job, String uri, ScanSpec spec, ScanState state) {
+            Coordinator<LanceSplit> job, String uri, ScanSpec spec, ScanState state) {
         LanceEnumerator enumerator = new LanceEnumerator(job, new GatewayAddress(uri), spec, state);
         enumerator.start();
         return enumerator;
@@ -155,7 +155,7 @@ class ScanITCase extends FlinkAndGateway {
                                                 ((SourceTransformation<?, ?, ?>) step).getSource())
                         .collect(Collectors.toList())
                         .get(0);
-        Coordinator job = new Coordinator();
+        Coordinator<LanceSplit> job = new Coordinator<>(2);
         job.register(0);
         try (SplitEnumerator<LanceSplit, ScanState> enumerator = source.createEnumerator(job)) {
             enumerator.start();

@@ -14,7 +14,7 @@ import org.apache.flink.core.io.SimpleVersionedSerializer;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
 
-/** Another source of numbers, with the type of its rows. */
+/** Another source, with the type of its rows: numbers, if it does not tell. */
 class WrappedSource<SplitT extends SourceSplit, StateT>
         implements Source<RowData, SplitT, StateT>, ResultTypeQueryable<RowData> {
 
@@ -60,7 +60,10 @@ class WrappedSource<SplitT extends SourceSplit, StateT>
     }
 
     @Override
+    @SuppressWarnings("unchecked")
     public TypeInformation<RowData> getProducedType() {
-        return InternalTypeInfo.of(GatewayResource.ROW_TYPE);
+        return source instanceof ResultTypeQueryable
+                ? ((ResultTypeQueryable<RowData>) source).getProducedType()
+                : InternalTypeInfo.of(GatewayResource.ROW_TYPE);
     }
 }

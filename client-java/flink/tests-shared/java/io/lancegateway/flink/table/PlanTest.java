@@ -223,7 +223,6 @@ class PlanTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "'source.mode'='streaming' | 'source.mode' = 'streaming' is not supported",
                 "'read.limit'='-1' | 'read.limit' must not be negative",
                 "'read.batch-size'='0' | 'read.batch-size' must be positive",
                 "'read.version'='0' | 'read.version' must be positive",

@@ -4,33 +4,33 @@ import java.util.Set;
 import javax.annotation.Nullable;
 import org.apache.flink.connector.base.source.reader.RecordsWithSplitIds;
 
-/** What one fetch brought: a batch of a split, the end of a split, or nothing. */
-final class FetchedRows implements RecordsWithSplitIds<RowChunk> {
+/** What one fetch brought: rows of a split, the end of a split, or nothing. */
+final class FetchedRows<C extends RowChunk> implements RecordsWithSplitIds<C> {
 
     @Nullable private String nextSplit;
-    @Nullable private RowChunk rows;
+    @Nullable private C rows;
     private final Set<String> finished;
 
-    private FetchedRows(@Nullable String split, @Nullable RowBatch batch, Set<String> finished) {
+    private FetchedRows(@Nullable String split, @Nullable C rows, Set<String> finished) {
         this.nextSplit = split;
-        this.rows = batch == null ? null : new RowChunk(batch);
+        this.rows = rows;
         this.finished = finished;
     }
 
-    static FetchedRows of(String split, RowBatch batch) {
-        return new FetchedRows(split, batch, Set.of());
+    static <C extends RowChunk> FetchedRows<C> of(String split, C rows) {
+        return new FetchedRows<>(split, rows, Set.of());
     }
 
-    static FetchedRows last(String split, RowBatch batch) {
-        return new FetchedRows(split, batch, Set.of(split));
+    static <C extends RowChunk> FetchedRows<C> last(String split, C rows) {
+        return new FetchedRows<>(split, rows, Set.of(split));
     }
 
-    static FetchedRows finished(String split) {
-        return new FetchedRows(null, null, Set.of(split));
+    static <C extends RowChunk> FetchedRows<C> finished(String split) {
+        return new FetchedRows<>(null, null, Set.of(split));
     }
 
-    static FetchedRows nothing() {
-        return new FetchedRows(null, null, Set.of());
+    static <C extends RowChunk> FetchedRows<C> nothing() {
+        return new FetchedRows<>(null, null, Set.of());
     }
 
     @Override
@@ -43,7 +43,7 @@ final class FetchedRows implements RecordsWithSplitIds<RowChunk> {
 
     @Override
     @Nullable
-    public RowChunk nextRecordFromSplit() {
+    public C nextRecordFromSplit() {
         return rows != null && rows.next() ? rows : null;
     }
 

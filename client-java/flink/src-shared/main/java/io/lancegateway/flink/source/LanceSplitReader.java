@@ -60,15 +60,15 @@ final class LanceSplitReader implements SplitReader<RowChunk, LanceSplit> {
         return true;
     }
 
-    private FetchedRows fetchCount() {
+    private FetchedRows<RowChunk> fetchCount() {
         LanceSplit counted = split;
         split = null;
         return counted.rowOffset() == 0
-                ? FetchedRows.last(counted.splitId(), RowBatch.ofLong(counted.rows()))
+                ? FetchedRows.last(counted.splitId(), new RowChunk(RowBatch.ofLong(counted.rows())))
                 : FetchedRows.finished(counted.splitId());
     }
 
-    private FetchedRows fetchBatch() throws IOException {
+    private FetchedRows<RowChunk> fetchBatch() throws IOException {
         ArrowBatch batch;
         try {
             batch = stream.poll(MAX_FETCH);
@@ -82,7 +82,7 @@ final class LanceSplitReader implements SplitReader<RowChunk, LanceSplit> {
             if (rows == null) {
                 rows = spec.reader(batch.schema());
             }
-            return FetchedRows.of(split.splitId(), rows.read(batch));
+            return FetchedRows.of(split.splitId(), new RowChunk(rows.read(batch)));
         }
         if (!stream.isFinished()) {
             return FetchedRows.nothing();

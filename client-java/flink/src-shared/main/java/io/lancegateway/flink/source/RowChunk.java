@@ -4,7 +4,7 @@ package io.lancegateway.flink.source;
  * The rows of a batch that are emitted in one go. Between two of them the task looks after
  * checkpoints and back pressure. One object moves over its batch.
  */
-final class RowChunk {
+class RowChunk {
 
     private static final int MAX_ROWS = 1024;
 

@@ -105,7 +105,8 @@ public final class RowReader {
         return rows;
     }
 
-    private ColumnVector[] columns(ArrowBatch batch) {
+    /** The fields of the row type. */
+    ColumnVector[] columns(ArrowBatch batch) {
         ColumnVector[] columns = new ColumnVector[positions.length];
         for (int i = 0; i < columns.length; i++) {
             columns[i] = positions[i] == null ? NULLS : column(batch, i);

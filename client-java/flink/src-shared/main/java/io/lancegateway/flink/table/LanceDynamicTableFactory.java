@@ -9,7 +9,6 @@ import static io.lancegateway.flink.table.LanceOptions.READ_COLUMNS;
 import static io.lancegateway.flink.table.LanceOptions.READ_FILTER;
 import static io.lancegateway.flink.table.LanceOptions.READ_LIMIT;
 import static io.lancegateway.flink.table.LanceOptions.READ_VERSION;
-import static io.lancegateway.flink.table.LanceOptions.SOURCE_MODE;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_BATCH_SIZE;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_DATA_STORAGE_VERSION;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_LARGE_STRING_COLUMNS;
@@ -18,6 +17,7 @@ import static io.lancegateway.flink.table.LanceOptions.WRITE_MEMORY_CAP_BYTES;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_MODE;
 import static io.lancegateway.flink.table.LanceOptions.WRITE_VECTOR_DIMENSIONS;
 
+import io.lancegateway.flink.ChangeFeed;
 import io.lancegateway.flink.WriteMode;
 import io.lancegateway.flink.index.IndexOptions;
 import io.lancegateway.flink.sink.NewTable;
@@ -44,6 +44,7 @@ import javax.annotation.Nullable;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.ReadableConfig;
 import org.apache.flink.table.api.ValidationException;
+import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
 import org.apache.flink.table.connector.source.DynamicTableSource;
 import org.apache.flink.table.connector.source.lookup.LookupOptions;
@@ -89,8 +90,16 @@ public final class LanceDynamicTableFactory
                 READ_FILTER,
                 READ_VERSION,
                 READ_AS_OF_TIMESTAMP,
-                SOURCE_MODE,
+                LanceOptions.SOURCE_MODE,
                 LanceOptions.SOURCE_DISCOVERY_INTERVAL,
+                LanceOptions.SCAN_MODE,
+                LanceOptions.SCAN_STARTUP_MODE,
+                LanceOptions.SCAN_STARTUP_VERSION,
+                LanceOptions.SCAN_STARTUP_TIMESTAMP,
+                LanceOptions.SCAN_BOUNDED_MODE,
+                LanceOptions.SCAN_BOUNDED_VERSION,
+                LanceOptions.SCAN_MISSING_VERSIONS,
+                LanceOptions.SCAN_CONSUMER_ID,
                 WRITE_BATCH_SIZE,
                 WRITE_MODE,
                 WRITE_MAX_ROWS_PER_FILE,
@@ -132,11 +141,7 @@ public final class LanceDynamicTableFactory
         ReadableConfig options = validated(context);
         RowType rowType = rowType(context);
         ArrowTypes.check(rowType);
-        if (options.get(SOURCE_MODE) == LanceOptions.SourceMode.STREAMING) {
-            throw new ValidationException(
-                    "'source.mode' = 'streaming' is not supported by this version of the connector:"
-                            + " it reads the rows that are there when the job starts");
-        }
+        Optional<ChangeFeed> feed = ChangeFeedOptions.parse(options);
         ScanRequest.Builder request =
                 ScanRequest.newBuilder().setTable(TablePath.parse(options.get(PATH)));
         options.getOptional(READ_BATCH_SIZE)
@@ -152,14 +157,33 @@ public final class LanceDynamicTableFactory
         version(options, request);
         Optional<Set<String>> columns = options.getOptional(READ_COLUMNS).map(s -> names(s));
         columns.ifPresent(names -> checkReadColumns(names, rowType));
-        return new LanceTableSource(
-                address(options),
-                request.build(),
-                rowType,
-                columns.orElse(null),
-                options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null),
-                lookupCache(options),
-                VectorOptions.of(options));
+        LanceTableSource table =
+                new LanceTableSource(
+                        address(options),
+                        request.build(),
+                        rowType,
+                        columns.orElse(null),
+                        options.getOptional(FactoryUtil.SOURCE_PARALLELISM).orElse(null),
+                        lookupCache(options),
+                        VectorOptions.of(options));
+        if (feed.isPresent()) {
+            return new ChangesTableSource(table, feed.get());
+        }
+        refuseMetadata(context);
+        return table;
+    }
+
+    private static void refuseMetadata(Context context) {
+        for (Column column : context.getCatalogTable().getResolvedSchema().getColumns()) {
+            if (column instanceof Column.MetadataColumn) {
+                throw new ValidationException(
+                        String.format(
+                                "column '%s' is metadata, which only changes have: set"
+                                        + " 'source.mode' = 'streaming' or 'scan.mode' ="
+                                        + " 'changelog', or leave it out",
+                                column.getName()));
+            }
+        }
     }
 
     /** A cache of lookup joins with a bound, or null. */

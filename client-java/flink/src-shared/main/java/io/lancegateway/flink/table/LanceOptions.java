@@ -71,13 +71,88 @@ public final class LanceOptions {
             ConfigOptions.key("source.mode")
                     .enumType(SourceMode.class)
                     .defaultValue(SourceMode.BATCH)
-                    .withDescription("'batch' ends after the rows that are there.");
+                    .withDescription(
+                            "'batch' ends after the rows that are there; 'streaming' goes on with"
+                                    + " what comes.");
 
     public static final ConfigOption<Long> SOURCE_DISCOVERY_INTERVAL =
             ConfigOptions.key("source.discovery-interval")
                     .longType()
                     .defaultValue(10_000L)
-                    .withDescription("Milliseconds between looks for new rows when streaming.");
+                    .withDescription("Milliseconds between looks for new versions when streaming.");
+
+    public static final ConfigOption<ScanMode> SCAN_MODE =
+            ConfigOptions.key("scan.mode")
+                    .enumType(ScanMode.class)
+                    .defaultValue(ScanMode.APPEND)
+                    .withDescription(
+                            "'changelog' is a streaming source of all changes; with 'append' one"
+                                    + " fails at an update or a delete.");
+
+    public static final ConfigOption<StartupMode> SCAN_STARTUP_MODE =
+            ConfigOptions.key("scan.startup.mode")
+                    .enumType(StartupMode.class)
+                    .defaultValue(StartupMode.INITIAL)
+                    .withDescription(
+                            "Where a streaming source begins: with the rows of the latest version,"
+                                    + " those of the earliest one, or changes after a version.");
+
+    public static final ConfigOption<Long> SCAN_STARTUP_VERSION =
+            ConfigOptions.key("scan.startup.version")
+                    .longType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "Changes after this version, with the startup mode 'version'.");
+
+    public static final ConfigOption<String> SCAN_STARTUP_TIMESTAMP =
+            ConfigOptions.key("scan.startup.timestamp")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "Changes after the newest version that is not younger than this"
+                                    + " ISO-8601 time (without zone: UTC), with the startup mode"
+                                    + " 'timestamp'.");
+
+    public static final ConfigOption<BoundedMode> SCAN_BOUNDED_MODE =
+            ConfigOptions.key("scan.bounded.mode")
+                    .enumType(BoundedMode.class)
+                    .noDefaultValue()
+                    .withDescription(
+                            "Where a streaming source ends. Default: 'version' if"
+                                    + " 'scan.bounded.version' is set, else 'unbounded'.");
+
+    public static final ConfigOption<Long> SCAN_BOUNDED_VERSION =
+            ConfigOptions.key("scan.bounded.version")
+                    .longType()
+                    .noDefaultValue()
+                    .withDescription("The last version that a streaming source reads.");
+
+    public static final ConfigOption<MissingVersions> SCAN_MISSING_VERSIONS =
+            ConfigOptions.key("scan.missing-versions")
+                    .enumType(MissingVersions.class)
+                    .defaultValue(MissingVersions.FAIL)
+                    .withDescription(
+                            "What a streaming source does if a cleanup has removed the version"
+                                    + " where it stands: fail, or skip what is missing.");
+
+    public static final ConfigOption<String> SCAN_CONSUMER_ID =
+            ConfigOptions.key("scan.consumer-id")
+                    .stringType()
+                    .noDefaultValue()
+                    .withDescription(
+                            "Name under which a streaming source keeps versions from cleanups."
+                                    + " Default: drawn, and kept in the state.");
+
+    /** What only a streaming source takes. */
+    static final List<ConfigOption<?>> STREAMING =
+            List.of(
+                    SCAN_STARTUP_MODE,
+                    SCAN_STARTUP_VERSION,
+                    SCAN_STARTUP_TIMESTAMP,
+                    SCAN_BOUNDED_MODE,
+                    SCAN_BOUNDED_VERSION,
+                    SCAN_MISSING_VERSIONS,
+                    SCAN_CONSUMER_ID);
 
     public static final ConfigOption<Integer> WRITE_BATCH_SIZE =
             ConfigOptions.key("write.batch-size")
@@ -280,5 +355,33 @@ public final class LanceOptions {
     public enum SourceMode {
         BATCH,
         STREAMING
+    }
+
+    /** Which changes a streaming source gives. */
+    public enum ScanMode {
+        APPEND,
+        CHANGELOG
+    }
+
+    /** Where a streaming source begins. */
+    public enum StartupMode {
+        INITIAL,
+        EARLIEST,
+        LATEST,
+        VERSION,
+        TIMESTAMP
+    }
+
+    /** Where a streaming source ends. */
+    public enum BoundedMode {
+        UNBOUNDED,
+        LATEST,
+        VERSION
+    }
+
+    /** What a streaming source does about versions that are gone. */
+    public enum MissingVersions {
+        FAIL,
+        SKIP
     }
 }

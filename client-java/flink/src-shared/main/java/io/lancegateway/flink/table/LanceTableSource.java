@@ -1,6 +1,10 @@
 package io.lancegateway.flink.table;
 
+import io.lancegateway.flink.ChangeFeed;
 import io.lancegateway.flink.search.TableSearch;
+import io.lancegateway.flink.source.ChangeMetadata;
+import io.lancegateway.flink.source.ChangesSource;
+import io.lancegateway.flink.source.ChangesSpec;
 import io.lancegateway.flink.source.LookupSpec;
 import io.lancegateway.flink.source.ScanSource;
 import io.lancegateway.flink.source.ScanSpec;
@@ -16,7 +20,6 @@ import java.util.Set;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.connector.ChangelogMode;
-import org.apache.flink.table.connector.source.DynamicTableSource;
 import org.apache.flink.table.connector.source.LookupTableSource;
 import org.apache.flink.table.connector.source.SourceProvider;
 import org.apache.flink.table.connector.source.abilities.SupportsAggregatePushDown;
@@ -132,6 +135,13 @@ final class LanceTableSource
         return SourceProvider.of(new ScanSource(address, spec), parallelism);
     }
 
+    /** The changes of the table instead of its rows. */
+    ScanRuntimeProvider changes(ChangeFeed feed, List<ChangeMetadata> metadata) {
+        ScanSpec rows = ScanSpec.rows(options, produced, paths);
+        return SourceProvider.of(
+                new ChangesSource(address, new ChangesSpec(rows, metadata, feed)), parallelism);
+    }
+
     @Override
     public LookupRuntimeProvider getLookupRuntimeProvider(LookupContext context) {
         if (options.hasLimit()) {
@@ -200,7 +210,10 @@ final class LanceTableSource
 
     @Override
     public void applyProjection(int[][] projectedFields, DataType producedDataType) {
-        produced = (RowType) producedDataType.getLogicalType();
+        RowType type = (RowType) producedDataType.getLogicalType();
+        // Behind them may be metadata, which is not of the table.
+        produced =
+                new RowType(type.isNullable(), type.getFields().subList(0, projectedFields.length));
         paths = new ArrayList<>();
         for (int[] indices : projectedFields) {
             paths.add(path(names(indices)));
@@ -287,7 +300,7 @@ final class LanceTableSource
     }
 
     @Override
-    public DynamicTableSource copy() {
+    public LanceTableSource copy() {
         return new LanceTableSource(this);
     }
 
