@@ -1,5 +1,7 @@
 //! The versions of a table.
 
+mod rows;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
@@ -12,6 +14,7 @@ use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
 use crate::types::{TableId, VersionInfo};
+pub(crate) use rows::{check_exists, check_rows_of};
 
 /// Manifests that are read at once.
 const CONCURRENT_READS: usize = 8;
