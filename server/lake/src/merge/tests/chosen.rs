@@ -192,8 +192,8 @@ async fn without_stable_ids_a_compaction_in_between_is_a_conflict_and_else_rows_
     let uri = folder.path().join("warehouse/t.lance");
     for row in ROWS {
         let params = WriteParams { mode: lance::dataset::WriteMode::Append, ..Default::default() };
-        let insert = InsertBuilder::new(uri.to_str().unwrap()).with_params(&params).execute(vec![texts(&[row])]);
-        insert.await.unwrap();
+        let insert = InsertBuilder::new(uri.to_str().unwrap()).with_params(&params);
+        insert.execute(vec![texts(&[row])]).await.unwrap();
     }
     let (version, rows) = chosen(&lake, "t").await;
     let late = ready(&lake, version, set(&[(AFTER, rows[0].1, Some("late"))])).await;

@@ -2,6 +2,7 @@ package io.lancegateway.flink.table;
 
 import io.lancegateway.flink.search.TableSearch;
 import io.lancegateway.flink.source.LookupSpec;
+import io.lancegateway.flink.source.ReadVersion;
 import io.lancegateway.flink.source.ScanSource;
 import io.lancegateway.flink.source.ScanSpec;
 import io.lancegateway.flink.util.GatewayAddress;
@@ -16,6 +17,7 @@ import java.util.Set;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.connector.ChangelogMode;
+import org.apache.flink.table.connector.RowLevelModificationScanContext;
 import org.apache.flink.table.connector.source.DynamicTableSource;
 import org.apache.flink.table.connector.source.LookupTableSource;
 import org.apache.flink.table.connector.source.SourceProvider;
@@ -23,6 +25,8 @@ import org.apache.flink.table.connector.source.abilities.SupportsAggregatePushDo
 import org.apache.flink.table.connector.source.abilities.SupportsFilterPushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsLimitPushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsProjectionPushDown;
+import org.apache.flink.table.connector.source.abilities.SupportsReadingMetadata;
+import org.apache.flink.table.connector.source.abilities.SupportsRowLevelModificationScan;
 import org.apache.flink.table.connector.source.lookup.cache.LookupCache;
 import org.apache.flink.table.expressions.AggregateExpression;
 import org.apache.flink.table.expressions.ResolvedExpression;
@@ -41,12 +45,14 @@ final class LanceTableSource
                 SupportsProjectionPushDown,
                 SupportsFilterPushDown,
                 SupportsLimitPushDown,
-                SupportsAggregatePushDown {
+                SupportsAggregatePushDown,
+                SupportsReadingMetadata,
+                SupportsRowLevelModificationScan {
 
     private final GatewayAddress address;
 
-    /** From the options alone. */
-    private final ScanRequest options;
+    /** From the options alone, but for the version that a row-level statement reads. */
+    private ScanRequest options;
 
     /** All columns as declared. */
     private final RowType declared;
@@ -64,6 +70,10 @@ final class LanceTableSource
 
     private RowType produced;
     private List<List<String>> paths;
+
+    /** Keys of what is read of rows beside their columns, which comes behind these. */
+    private List<String> metadata = List.of();
+
     @Nullable private Expression filter;
     @Nullable private Long limit;
     private boolean counting;
@@ -101,6 +111,7 @@ final class LanceTableSource
                 other.searches);
         this.produced = other.produced;
         this.paths = other.paths;
+        this.metadata = other.metadata;
         this.filter = other.filter;
         this.limit = other.limit;
         this.counting = other.counting;
@@ -119,6 +130,7 @@ final class LanceTableSource
     @Override
     public ScanRuntimeProvider getScanRuntimeProvider(ScanContext context) {
         ScanRequest.Builder request = options.toBuilder();
+        RowMetadataColumn.ask(metadata, request);
         if (filter != null) {
             request.setFilter(Filter.newBuilder().setExpression(filter));
         }
@@ -128,7 +140,7 @@ final class LanceTableSource
         ScanSpec spec =
                 counting
                         ? ScanSpec.count(request.build(), produced)
-                        : ScanSpec.rows(request.build(), produced, paths);
+                        : ScanSpec.rows(request.build(), produced, paths, metadata);
         return SourceProvider.of(new ScanSource(address, spec), parallelism);
     }
 
@@ -205,6 +217,29 @@ final class LanceTableSource
         for (int[] indices : projectedFields) {
             paths.add(path(names(indices)));
         }
+    }
+
+    @Override
+    public Map<String, DataType> listReadableMetadata() {
+        return RowMetadataColumn.all();
+    }
+
+    @Override
+    public void applyReadableMetadata(List<String> keys, DataType producedDataType) {
+        metadata = List.copyOf(keys);
+        produced = (RowType) producedDataType.getLogicalType();
+    }
+
+    /** All scans of the statement read one version of this table, and its sink knows which. */
+    @Override
+    public RowLevelModificationScanContext applyRowLevelModificationScan(
+            RowLevelModificationType type, @Nullable RowLevelModificationScanContext previous) {
+        PinnedVersions versions = PinnedVersions.of(previous);
+        options =
+                options.toBuilder()
+                        .setVersion(ReadVersion.version(versions.pin(address, options)))
+                        .build();
+        return versions;
     }
 
     private List<String> names(int[] indices) {
@@ -311,6 +346,7 @@ final class LanceTableSource
                 && searches.equals(that.searches)
                 && produced.equals(that.produced)
                 && paths.equals(that.paths)
+                && metadata.equals(that.metadata)
                 && Objects.equals(filter, that.filter)
                 && Objects.equals(limit, that.limit)
                 && counting == that.counting;
@@ -318,6 +354,6 @@ final class LanceTableSource
 
     @Override
     public int hashCode() {
-        return Objects.hash(address, options, produced, filter, limit, counting);
+        return Objects.hash(address, options, produced, metadata, filter, limit, counting);
     }
 }
