@@ -66,7 +66,8 @@ class RowLevelITCase extends FlinkAndGateway {
     @ValueSource(booleans = {true, false})
     void allRowsAndNoneMayBeChanged(boolean keyed) throws Exception {
         String table = newTable();
-        StreamTableEnvironment env = filled(table, keyed);
+        // Other writers than readers.
+        StreamTableEnvironment env = filled(table, keyed, "'sink.parallelism'='3'");
         int before = versions(table).size();
         env.executeSql("UPDATE t SET n = 0 WHERE CHAR_LENGTH(name) > 5").await();
         env.executeSql("DELETE FROM t WHERE CHAR_LENGTH(name) > 5").await();
@@ -84,7 +85,8 @@ class RowLevelITCase extends FlinkAndGateway {
         StreamTableEnvironment env = batch(2);
         declareAs(env, "t", table, "id BIGINT, name STRING");
         insert(env, "INSERT INTO t VALUES (1, 'a'), (1, 'a'), (1, 'b'), (2, 'a')");
-        env.executeSql("UPDATE t SET name = 'x' WHERE id = 1 AND CHAR_LENGTH(name) = 1 AND name <> 'b'")
+        env.executeSql(
+                        "UPDATE t SET name = 'x' WHERE id = 1 AND CHAR_LENGTH(name) = 1 AND name <> 'b'")
                 .await();
         assertThat(query(env, "SELECT * FROM t"))
                 .containsExactly("+I[1, b]", "+I[1, x]", "+I[1, x]", "+I[2, a]");
@@ -139,8 +141,7 @@ class RowLevelITCase extends FlinkAndGateway {
     void whatATableDoesNotShowIsNotChanged() throws Exception {
         String table = newTable();
         StreamTableEnvironment env = filled(table, false);
-        declareAs(
-                env, "few", table, "id BIGINT, name STRING, n INT", "'read.filter'='id > 2'");
+        declareAs(env, "few", table, "id BIGINT, name STRING, n INT", "'read.filter'='id > 2'");
         env.executeSql("UPDATE few SET name = 'x'").await();
         env.executeSql("DELETE FROM few WHERE id <> 4").await();
         assertThat(query(env, "SELECT * FROM t"))
@@ -168,8 +169,7 @@ class RowLevelITCase extends FlinkAndGateway {
         String old = "'read.version'='" + version + "'";
         insert(env, "INSERT INTO t VALUES (5, 'e', 50)");
         declareAs(env, "old", table, "id BIGINT, name STRING, n INT", old);
-        assertThatThrownBy(
-                        () -> env.executeSql("UPDATE old SET n = 0 WHERE ABS(n) = 10").await())
+        assertThatThrownBy(() -> env.executeSql("UPDATE old SET n = 0 WHERE ABS(n) = 10").await())
                 .hasStackTraceContaining("COMMIT_CONFLICT")
                 .hasStackTraceContaining(
                         "the rows were chosen in version "
@@ -188,12 +188,10 @@ class RowLevelITCase extends FlinkAndGateway {
         String table = newTable();
         StreamTableEnvironment env = filled(table, false);
         insert(env, "INSERT INTO t VALUES (5, 'e', 50)");
-        declareAs(
-                env, "old", table, "id BIGINT, name STRING, n INT", "'read.version'='1'");
+        declareAs(env, "old", table, "id BIGINT, name STRING, n INT", "'read.version'='1'");
         assertThatThrownBy(
                         () ->
-                                env.executeSql(
-                                                "DELETE FROM t WHERE id NOT IN (SELECT id FROM old)")
+                                env.executeSql("DELETE FROM t WHERE id NOT IN (SELECT id FROM old)")
                                         .await())
                 .hasStackTraceContaining("leave out 'read.version'");
     }
@@ -244,10 +242,17 @@ class RowLevelITCase extends FlinkAndGateway {
     void theIdOfARowIsAMetadataColumn() throws Exception {
         String table = newTable();
         StreamTableEnvironment env = filled(table, false);
-        declareAs(
-                env, "ids", table, "n INT, rid BIGINT METADATA FROM '_rowid' VIRTUAL, id BIGINT");
+        declareAs(env, "ids", table, "n INT, rid BIGINT METADATA FROM '_rowid' VIRTUAL, id BIGINT");
         assertThat(query(env, "SELECT COUNT(DISTINCT rid), MIN(rid) >= 0 FROM ids"))
                 .containsExactly("+I[4, true]");
+        declareAs(env, "other", table, "id BIGINT, at AS PROCTIME()");
+        assertThat(
+                        query(
+                                env,
+                                "SELECT o.id, i.rid >= 0 FROM other AS o JOIN ids FOR SYSTEM_TIME"
+                                        + " AS OF o.at AS i ON o.id = i.id"))
+                .hasSize(4)
+                .allMatch(row -> row.endsWith(", true]"));
         env.executeSql(
                         "UPDATE ids SET n = CAST(rid AS INT) WHERE rid IN (SELECT MAX(rid) FROM ids)")
                 .await();

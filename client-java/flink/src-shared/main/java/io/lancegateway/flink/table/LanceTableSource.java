@@ -153,6 +153,10 @@ final class LanceTableSource
         List<List<String>> keys = new ArrayList<>();
         List<RowType.RowField> fields = new ArrayList<>();
         for (int[] key : context.getKeys()) {
+            if (key[0] >= paths.size()) {
+                throw new ValidationException(
+                        "a lookup join compares columns, not '" + metadata.get(0) + "'");
+            }
             List<String> path = new ArrayList<>(paths.get(key[0]));
             LogicalType type = produced.getTypeAt(key[0]);
             if (path.isEmpty()) {
@@ -171,10 +175,11 @@ final class LanceTableSource
             fields.add(new RowType.RowField(String.join(".", path), type));
         }
         ScanRequest.Builder request = options.toBuilder();
+        RowMetadataColumn.ask(metadata, request);
         if (filter != null) {
             request.setFilter(Filter.newBuilder().setExpression(filter));
         }
-        ScanSpec rows = ScanSpec.rows(request.build(), produced, paths);
+        ScanSpec rows = ScanSpec.rows(request.build(), produced, paths, metadata);
         return LookupProvider.of(
                 new LookupSpec(address, rows, keys, new RowType(fields), cache != null), cache);
     }
@@ -184,6 +189,9 @@ final class LanceTableSource
         if (options.hasLimit()) {
             throw new ValidationException(
                     "'read.limit' has no meaning in a search: it has a k of its own");
+        }
+        if (!metadata.isEmpty()) {
+            throw new ValidationException("VECTOR_SEARCH gives columns, not " + metadata);
         }
         List<String> path = paths.get(column[0]);
         String name = produced.getFieldNames().get(column[0]);
