@@ -174,9 +174,10 @@ fn settable_fields<'a>(
         return Err(Error::invalid(format!("{why}; merge the rows instead")));
     }
     let fields = schema.fields.iter().filter(|field| given.column_with_name(shown(field)).is_some()).collect();
-    if !given.fields().is_empty() {
-        Fit::new(&shown_schema(schema), given, file_version)?;
-    }
+    // The rows are there, and have what is not given.
+    let shown = shown_schema(schema);
+    let none_required: Vec<_> = shown.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    Fit::new(&Schema::new(none_required), given, file_version)?;
     Ok(fields)
 }
 

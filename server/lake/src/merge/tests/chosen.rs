@@ -44,10 +44,14 @@ async fn begin(lake: &Lake, version: u64, columns: Option<Schema>) -> Result<Beg
 
 /// Changes that set the text of rows, or delete them.
 fn set(rows: &[(i8, u64, Option<&str>)]) -> RecordBatch {
+    set_column("a.b", rows)
+}
+
+fn set_column(name: &str, rows: &[(i8, u64, Option<&str>)]) -> RecordBatch {
     let ids: ArrayRef = Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.1)));
     let texts: ArrayRef = Arc::new(StringArray::from_iter(rows.iter().map(|row| row.2)));
     let kinds: ArrayRef = Arc::new(Int8Array::from_iter_values(rows.iter().map(|row| row.0)));
-    RecordBatch::try_from_iter_with_nullable([(ROW_ID, ids, false), ("a.b", texts, true), (CHANGE_KIND, kinds, false)])
+    RecordBatch::try_from_iter_with_nullable([(ROW_ID, ids, false), (name, texts, true), (CHANGE_KIND, kinds, false)])
         .unwrap()
 }
 
@@ -57,7 +61,8 @@ fn text_column() -> Option<Schema> {
 
 /// A statement that is ready to be committed.
 async fn ready(lake: &Lake, version: u64, changes: RecordBatch) -> Bytes {
-    let write = begin(lake, version, text_column()).await.unwrap();
+    let set = Schema::new(vec![changes.schema().field(1).clone()]);
+    let write = begin(lake, version, Some(set)).await.unwrap();
     let part = staged(lake, &write, vec![changes]).await;
     prepared(lake, &write, id(&uuid::Uuid::new_v4().to_string(), 1), &[part]).await
 }
@@ -190,10 +195,13 @@ async fn an_id_that_no_row_has_is_refused_and_inserts_nothing() {
 async fn without_stable_ids_a_compaction_in_between_is_a_conflict_and_else_rows_change() {
     let (folder, lake) = local_lake().await;
     let uri = folder.path().join("warehouse/t.lance");
+    let set = |rows: &[_]| set_column("text", rows);
     for row in ROWS {
         let params = WriteParams { mode: lance::dataset::WriteMode::Append, ..Default::default() };
         let insert = InsertBuilder::new(uri.to_str().unwrap()).with_params(&params);
-        insert.execute(vec![texts(&[row])]).await.unwrap();
+        let columns = texts(&[row]).columns().to_vec();
+        let schema = Schema::new(vec![schema().field(0).clone(), schema().field(1).clone().with_name("text")]);
+        insert.execute(vec![RecordBatch::try_new(Arc::new(schema), columns).unwrap()]).await.unwrap();
     }
     let (version, rows) = chosen(&lake, "t").await;
     let late = ready(&lake, version, set(&[(AFTER, rows[0].1, Some("late"))])).await;
