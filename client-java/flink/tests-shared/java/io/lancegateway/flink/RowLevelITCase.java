@@ -113,7 +113,8 @@ class RowLevelITCase extends FlinkAndGateway {
                         + " ROW('Oslo', 2), 't', ARRAY['y'], MAP['l', 2])");
         env.executeSql(
                         "UPDATE t SET `Vec.tor` = ARRAY[CAST(9 AS FLOAT), CAST(8 AS FLOAT)],"
-                                + " place = ROW(UPPER(place.city), CAST(NULL AS INT)),"
+                                + " place = CAST(ROW(UPPER(place.city), CAST(NULL AS INT)) AS"
+                                + " ROW<city STRING, zip INT>),"
                                 + " `SELECT` = `SELECT` || '!' WHERE id = 1")
                 .await();
         env.executeSql(
@@ -168,8 +169,9 @@ class RowLevelITCase extends FlinkAndGateway {
         // Planned on one version, and run on the next.
         String old = "'read.version'='" + version + "'";
         insert(env, "INSERT INTO t VALUES (5, 'e', 50)");
-        declareAs(env, "old", table, "id BIGINT, name STRING, n INT", old);
-        assertThatThrownBy(() -> env.executeSql("UPDATE old SET n = 0 WHERE ABS(n) = 10").await())
+        declareAs(env, "earlier", table, "id BIGINT, name STRING, n INT", old);
+        assertThatThrownBy(
+                        () -> env.executeSql("UPDATE earlier SET n = 0 WHERE ABS(n) = 10").await())
                 .hasStackTraceContaining("COMMIT_CONFLICT")
                 .hasStackTraceContaining(
                         "the rows were chosen in version "
@@ -177,7 +179,7 @@ class RowLevelITCase extends FlinkAndGateway {
                                 + ", and version "
                                 + (version + 1)
                                 + " changed rows");
-        assertThatThrownBy(() -> env.executeSql("DELETE FROM old WHERE ABS(n) = 10").await())
+        assertThatThrownBy(() -> env.executeSql("DELETE FROM earlier WHERE ABS(n) = 10").await())
                 .hasStackTraceContaining("COMMIT_CONFLICT");
         assertThat(query(env, "SELECT id, n FROM t WHERE n = 10")).containsExactly("+I[1, 10]");
         assertThat(count(table)).isEqualTo(5);
@@ -188,10 +190,11 @@ class RowLevelITCase extends FlinkAndGateway {
         String table = newTable();
         StreamTableEnvironment env = filled(table, false);
         insert(env, "INSERT INTO t VALUES (5, 'e', 50)");
-        declareAs(env, "old", table, "id BIGINT, name STRING, n INT", "'read.version'='1'");
+        declareAs(env, "earlier", table, "id BIGINT, name STRING, n INT", "'read.version'='1'");
         assertThatThrownBy(
                         () ->
-                                env.executeSql("DELETE FROM t WHERE id NOT IN (SELECT id FROM old)")
+                                env.executeSql(
+                                                "DELETE FROM t WHERE id NOT IN (SELECT id FROM earlier)")
                                         .await())
                 .hasStackTraceContaining("leave out 'read.version'");
     }
@@ -206,11 +209,11 @@ class RowLevelITCase extends FlinkAndGateway {
         assertThat(versions(table).size()).isGreaterThan((int) version);
         declareAs(
                 env,
-                "old",
+                "earlier",
                 table,
                 "id BIGINT, name STRING, n INT",
                 "'read.version'='" + version + "'");
-        env.executeSql("UPDATE old SET n = -n WHERE ABS(n) > 40").await();
+        env.executeSql("UPDATE earlier SET n = -n WHERE ABS(n) > 40").await();
         env.executeSql("DELETE FROM t WHERE ABS(n) = 40").await();
         assertThat(query(env, "SELECT id, n FROM t"))
                 .containsExactly("+I[1, 10]", "+I[2, null]", "+I[3, 30]", "+I[5, -50]");
@@ -245,12 +248,12 @@ class RowLevelITCase extends FlinkAndGateway {
         declareAs(env, "ids", table, "n INT, rid BIGINT METADATA FROM '_rowid' VIRTUAL, id BIGINT");
         assertThat(query(env, "SELECT COUNT(DISTINCT rid), MIN(rid) >= 0 FROM ids"))
                 .containsExactly("+I[4, true]");
-        declareAs(env, "other", table, "id BIGINT, at AS PROCTIME()");
+        declareAs(env, "other", table, "id BIGINT, pt AS PROCTIME()");
         assertThat(
                         query(
                                 env,
                                 "SELECT o.id, i.rid >= 0 FROM other AS o JOIN ids FOR SYSTEM_TIME"
-                                        + " AS OF o.at AS i ON o.id = i.id"))
+                                        + " AS OF o.pt AS i ON o.id = i.id"))
                 .hasSize(4)
                 .allMatch(row -> row.endsWith(", true]"));
         env.executeSql(

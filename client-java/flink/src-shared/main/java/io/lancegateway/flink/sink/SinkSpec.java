@@ -147,6 +147,17 @@ public final class SinkSpec implements Serializable {
                 version);
     }
 
+    /**
+     * @param column of a primary key, which an UPDATE sets
+     */
+    public static void refuseToSet(String column) {
+        throw new ValidationException(
+                String.format(
+                        "column '%s' is of the primary key, which UPDATE does not set: delete the"
+                                + " row, and insert it with its new key",
+                        column));
+    }
+
     public GatewayAddress address() {
         return address;
     }
@@ -175,7 +186,7 @@ public final class SinkSpec implements Serializable {
     }
 
     /** The version whose rows are changed, if rows are told apart by their ids. */
-    Optional<Long> chosenIn() {
+    public Optional<Long> chosenIn() {
         return Optional.ofNullable(chosenIn);
     }
 

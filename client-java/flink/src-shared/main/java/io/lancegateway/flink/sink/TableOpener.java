@@ -111,12 +111,9 @@ final class TableOpener {
 
     /** Leaves out the columns that the changes do not set: they stay as they are. */
     private WriteHandle forChanges(WriteHandle all) {
-        int first = 0;
-        if (spec.chosenIn().isPresent()) {
-            first = 1; // Before it comes the id of the row.
-        } else {
-            checkKey();
-        }
+        checkKey();
+        // The first one may be the id of the row.
+        int first = spec.chosenIn().isPresent() ? 1 : 0;
         List<ArrowField> columns =
                 all.schema().fields().subList(first, all.schema().size() - 1).stream()
                         .filter(column -> spec.sets(column.name()))
@@ -131,6 +128,10 @@ final class TableOpener {
                 client.describeTable(
                                 DescribeTableRequest.newBuilder().setTable(spec.table()).build())
                         .getPrimaryKeyList();
+        if (spec.chosenIn().isPresent()) {
+            key.stream().filter(spec::sets).forEach(SinkSpec::refuseToSet);
+            return;
+        }
         if (!key.isEmpty() && !Set.copyOf(key).equals(Set.copyOf(spec.key()))) {
             throw new ValidationException(
                     String.format(

@@ -103,6 +103,9 @@ final class LanceTableSink
 
     @Override
     public void writeOnly(int[][] columns) {
+        if (spec.chosenIn().isPresent()) {
+            return; // The statement has said what comes.
+        }
         Set<String> names = new HashSet<>();
         for (int[] path : columns) {
             String name = spec.rowType().getFieldNames().get(path[0]);
@@ -176,11 +179,7 @@ final class LanceTableSink
             List<Column> updated, @Nullable RowLevelModificationScanContext context) {
         for (Column column : updated) {
             if (spec.key().contains(column.getName())) {
-                throw new ValidationException(
-                        String.format(
-                                "column '%s' is of the primary key, which UPDATE does not set:"
-                                        + " delete the row, and insert it with its new key",
-                                column.getName()));
+                SinkSpec.refuseToSet(column.getName());
             }
         }
         List<Column> required = changing(updated, context);
