@@ -54,6 +54,11 @@ pub struct BeginOptions {
     pub mode: WriteMode,
     /// For [`WriteMode::Merge`]: the columns that tell rows apart. Empty: the primary key of the table.
     pub key: Vec<String>,
+    /// For [`WriteMode::Merge`]: the version in which the rows were chosen. The commit is refused if another one has changed rows
+    /// since.
+    pub read_version: Option<u64>,
+    /// For [`WriteMode::Merge`]: rows are told apart by their `_rowid` in [`read_version`](Self::read_version).
+    pub by_row_id: bool,
     /// Names a run of a job, for overwriting once: drawn at random at the first start, and kept over restarts. None: drawn
     /// now.
     pub run_id: Option<String>,
@@ -197,6 +202,8 @@ impl Client {
             mode: options.mode.to_wire(),
             run_id,
             key: options.key.clone(),
+            read_version: options.read_version,
+            by_row_id: options.by_row_id,
         };
         let answer = send!(self.writes().begin_write, call, message)?;
         let schema = schema::from_wire(&answer.schema)?;

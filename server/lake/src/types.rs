@@ -286,6 +286,24 @@ pub enum WriteMode {
     Merge,
 }
 
+/// Which rows a merge is about.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChangedRows<'a> {
+    /// The columns that tell them apart; those of the primary key if there is none.
+    pub key: &'a [String],
+    /// They are told apart by their ids instead, as they were chosen: they are changed, and none is added.
+    pub by_id: bool,
+    /// The version in which they were chosen, if it matters.
+    pub chosen_in: Option<u64>,
+}
+
+impl<'a> ChangedRows<'a> {
+    /// Those of the keys that come.
+    pub fn of(key: &'a [String]) -> Self {
+        Self { key, ..Self::default() }
+    }
+}
+
 /// A begun write.
 #[derive(Debug, Clone)]
 pub struct BegunWrite {

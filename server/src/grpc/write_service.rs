@@ -33,13 +33,17 @@ impl WriteService for WriteApi {
         let schema = convert::schema(&r.schema)?;
         let create = r.create.map(convert::create_options).transpose()?;
         let mode = convert::write_mode(r.mode)?;
-        if mode != lake::WriteMode::Merge && !r.key.is_empty() {
-            return Err(convert::invalid("key is for mode MERGE"));
+        let is_merge = mode == lake::WriteMode::Merge;
+        if !is_merge && (!r.key.is_empty() || r.read_version.is_some() || r.by_row_id) {
+            return Err(convert::invalid("key, read_version and by_row_id are for mode MERGE"));
         }
         let lake = self.gateway.lake()?;
         let begin = async move {
             answer(match mode {
-                lake::WriteMode::Merge => lake.begin_merge(&table, schema, create.as_ref(), &r.key, &id).await,
+                lake::WriteMode::Merge => {
+                    let rows = lake::ChangedRows { key: &r.key, by_id: r.by_row_id, chosen_in: r.read_version };
+                    lake.begin_merge(&table, schema, create.as_ref(), rows, &id).await
+                }
                 _ => lake.begin_write(&table, schema, create.as_ref(), mode, &r.run_id, &id).await,
             })
         };

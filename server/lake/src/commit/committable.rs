@@ -87,6 +87,7 @@ pub(super) fn assemble(
     };
     if mode == Mode::Merge {
         (committable.key, committable.columns) = (handle.key, handle.columns);
+        committable.chosen_in = handle.chosen_in;
     }
     // An overwrite brings its schema, and a merge may be one of no rows; an append names the fields of all its files, which may
     // have been staged before and after a change of the table.
@@ -100,10 +101,11 @@ pub(super) fn assemble(
             && part.mode() == mode
             && (mode != Mode::Overwrite || part.schema_fingerprint == handle.schema_fingerprint)
             && part.key == committable.key
-            && part.columns == committable.columns;
+            && part.columns == committable.columns
+            && part.chosen_in == committable.chosen_in;
         if !belongs {
             return Err(Error::invalid(format!(
-                "staged write {nth} belongs to another table, mode or schema than the handle it comes with"
+                "staged write {nth} belongs to another table, mode, schema or version than the handle it comes with"
             )));
         }
         committable.created_at_ms =
@@ -185,10 +187,16 @@ pub(super) fn understand(committable: Committable) -> Result<Opened> {
     if mode == WriteMode::Overwrite {
         check_id("run id", &committable.run_id)?;
     }
-    let (key, columns, files) = (committable.key, committable.columns, committable.changes);
+    let changes = Changes {
+        key: committable.key,
+        columns: committable.columns,
+        files: committable.changes,
+        chosen_in: committable.chosen_in,
+        rule: MergeRule::default(),
+    };
     Ok(Opened {
         mode,
-        merge: (mode == WriteMode::Merge).then_some(Changes { key, columns, files, rule: MergeRule::default() }),
+        merge: (mode == WriteMode::Merge).then_some(changes),
         schema: schema_of(&committable.fields, &committable.schema_metadata)?,
         fragments: fragments(&committable.fragments)?,
         id: CommitId { epoch: committable.epoch, seq: committable.seq },

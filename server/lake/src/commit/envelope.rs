@@ -219,4 +219,16 @@ mod tests {
         let committable = Committable { mode, changes: vec![changes], key, columns, ..Default::default() };
         assert_golden("merge-committable-1.bin", Kind::Committable, &committable);
     }
+
+    #[test]
+    fn what_changes_of_chosen_rows_add_stays_readable_and_the_same() {
+        let (mode, key, chosen_in) = (Mode::Merge as i32, vec![crate::merge::ROW_ID], Some(1 << 40));
+        let columns = vec![crate::merge::ROW_ID, 3];
+        let handle = WriteHandle { mode, key: key.clone(), columns: columns.clone(), chosen_in, ..Default::default() };
+        assert_golden("chosen-write-handle-1.bin", Kind::WriteHandle, &handle);
+        let staged = StagedWrite { mode, key: key.clone(), columns: columns.clone(), chosen_in, ..Default::default() };
+        assert_golden("chosen-staged-write-1.bin", Kind::StagedWrite, &staged);
+        let committable = Committable { mode, key, columns, chosen_in, ..Default::default() };
+        assert_golden("chosen-committable-1.bin", Kind::Committable, &committable);
+    }
 }

@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::merge::{Changes, Merged, discard};
 use crate::table::{Handle, Location};
 use crate::types::{CommitId, MergeRule};
+use crate::version::check_rows_of;
 
 /// The commit of a merge that is made in the call that staged it.
 pub(crate) fn open_merge(id: CommitId, write: &[u8], staged: &[Bytes], rule: &MergeRule) -> Result<Opened> {
@@ -46,6 +47,9 @@ impl Lake {
     ) -> Result<Attempt> {
         if let Some(earlier) = ledger::unfinished_before(&dataset.manifest().table_metadata, &commit.id)? {
             return Err(out_of_order(&commit.id, earlier));
+        }
+        if let Some(chosen_in) = changes.chosen_in {
+            check_rows_of(&dataset, chosen_in, changes.by_row_id()).await?;
         }
         changes.check(&commit.schema, dataset.schema())?;
         fit::check(&commit.schema, dataset.schema(), &commit.fragments)?;

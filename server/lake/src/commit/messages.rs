@@ -41,12 +41,15 @@ pub(crate) struct WriteHandle {
     /// Its metadata.
     #[prost(btree_map = "string, string", tag = "12")]
     pub(crate) schema_metadata: BTreeMap<String, String>,
-    /// For a merge: field ids of the key, in order.
+    /// For a merge: field ids of the key, in order, or [`ROW_ID`](crate::merge::ROW_ID) alone.
     #[prost(int32, repeated, tag = "13")]
     pub(crate) key: Vec<i32>,
     /// For a merge of some columns: their field ids, those of the key among them.
     #[prost(int32, repeated, tag = "14")]
     pub(crate) columns: Vec<i32>,
+    /// For a merge: the version in which the rows were chosen, if it matters.
+    #[prost(uint64, optional, tag = "15")]
+    pub(crate) chosen_in: Option<u64>,
 }
 
 /// A finished stage.
@@ -83,6 +86,9 @@ pub(crate) struct StagedWrite {
     /// From the handle.
     #[prost(int32, repeated, tag = "12")]
     pub(crate) columns: Vec<i32>,
+    /// From the handle.
+    #[prost(uint64, optional, tag = "13")]
+    pub(crate) chosen_in: Option<u64>,
 }
 
 /// The changes of one stage, in the order in which they came: a stream of Arrow batches in a file of its own. Its columns are
@@ -149,6 +155,9 @@ pub(crate) struct Committable {
     /// Of a merge, as in the handle.
     #[prost(int32, repeated, tag = "17")]
     pub(crate) columns: Vec<i32>,
+    /// Of a merge, as in the handle.
+    #[prost(uint64, optional, tag = "18")]
+    pub(crate) chosen_in: Option<u64>,
 }
 
 /// See [`crate::WriteMode`].

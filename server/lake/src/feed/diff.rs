@@ -9,7 +9,7 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 use super::lance_failed;
 use crate::error::{Error, Result};
 use crate::table::Handle;
-use crate::version::changes_rows;
+use crate::version::{OnRows, effect};
 
 /// Rows by their addresses.
 #[derive(Debug, Default, PartialEq)]
@@ -25,7 +25,7 @@ pub(super) struct Diff {
 /// What the operation did. `before`: None if the version is the first.
 pub(super) async fn diff(before: Option<&Handle>, after: &Handle, operation: Option<&Operation>) -> Result<Diff> {
     let (mut gone, mut came, mut rewritten) = (Vec::new(), Vec::new(), Vec::new());
-    if before.is_some() && operation.is_some_and(|operation| !changes_rows(operation)) {
+    if before.is_some() && operation.is_some_and(|operation| effect(operation) != OnRows::Changes) {
         return Ok(Diff::default());
     }
     let mut olds: HashMap<u64, &Fragment> = match before {

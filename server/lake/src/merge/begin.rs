@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use futures::future::BoxFuture;
+use lance_core::ROW_ID_FIELD;
 use lance_core::datatypes::{Field as LanceField, Schema as LanceSchema};
 
-use super::CHANGE_KIND;
+use super::{CHANGE_KIND, ROW_ID};
 use crate::Lake;
 use crate::commit::messages::{Mode, WriteHandle};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,23 +15,24 @@ use crate::lookup::is_comparable;
 use crate::schema::{Fit, find_column, no_such_column, primary_key, shown_name, shown_schema, to_ipc};
 use crate::stage::sealed;
 use crate::table::excerpt;
-use crate::types::{BegunWrite, CreateOptions, TableId};
+use crate::types::{BegunWrite, ChangedRows, CreateOptions, TableId};
+use crate::version::check_exists;
 
 /// What names a column.
 const PLACE: &str = "the key of the merge";
 
 impl Lake {
     /// Opens a table for changes by key, and creates it if `create` is there and it is not. `schema`: the columns that changes say
-    /// something of, all if there is none. `key`: the columns that tell rows apart, those of the primary key if it is empty.
+    /// something of; all if there is none, but not those of the primary key if rows are told apart by their ids.
     pub fn begin_merge<'a>(
         &'a self,
         table: &'a TableId,
         schema: Option<SchemaRef>,
         create: Option<&'a CreateOptions>,
-        key: &'a [String],
+        rows: ChangedRows<'a>,
         request_id: &'a str,
     ) -> BoxFuture<'a, Result<BegunWrite>> {
-        self.begin_changes(table, schema, create, key, request_id, false)
+        self.begin_changes(table, schema, create, rows, request_id, false)
     }
 
     /// The same. `later`: rows are written at the commit, since what they are compared with decides about them.
@@ -39,27 +41,52 @@ impl Lake {
         table: &'a TableId,
         schema: Option<SchemaRef>,
         create: Option<&'a CreateOptions>,
-        key: &'a [String],
+        rows: ChangedRows<'a>,
         request_id: &'a str,
         later: bool,
     ) -> BoxFuture<'a, Result<BegunWrite>> {
         Box::pin(async move {
+            check_rows(&rows, create)?;
             let (dataset, created) = self.open_or_create(table, schema.as_ref(), create, request_id).await?;
             let lance = dataset.schema();
             let handle = WriteHandle::new(table, &dataset, Mode::Merge);
-            let key = key_fields(lance, key, create)?;
-            let given = given_fields(lance, &key, schema, &handle.data_storage_version)?;
-            let wanted = change_schema(lance, &given, &key)?;
+            if let Some(version) = rows.chosen_in {
+                check_exists(&dataset, version)?;
+            }
+            let key = if rows.by_id { Vec::new() } else { key_fields(lance, rows.key, create)? };
+            let given = match rows.by_id {
+                true => settable_fields(lance, schema, &handle.data_storage_version)?,
+                false => given_fields(lance, &key, schema, &handle.data_storage_version)?,
+            };
+            let wanted = change_schema(lance, &given, &key, rows.by_id)?;
             let all = given.len() == lance.fields.len() && !later;
+            let row_id = rows.by_id.then_some(ROW_ID);
+            let ids = |fields: &[&LanceField]| row_id.into_iter().chain(fields.iter().map(|field| field.id)).collect();
             let handle = WriteHandle {
                 schema_ipc: to_ipc(&wanted)?,
-                key: key.iter().map(|field| field.id).collect(),
-                columns: if all { Vec::new() } else { given.iter().map(|field| field.id).collect() },
+                key: ids(&key),
+                columns: if all { Vec::new() } else { ids(&given) },
+                chosen_in: rows.chosen_in,
                 ..handle
             };
             sealed(&handle, Arc::new(wanted), created)
         })
     }
+}
+
+fn check_rows(rows: &ChangedRows<'_>, create: Option<&CreateOptions>) -> Result<()> {
+    if !rows.by_id {
+        return Ok(());
+    }
+    if rows.chosen_in.is_none() {
+        return Err(Error::invalid("rows are told apart by their ids: name the version in which they were chosen"));
+    }
+    if !rows.key.is_empty() || create.is_some() {
+        return Err(Error::invalid(
+            "rows that are told apart by their ids are there, and need neither a key nor a table",
+        ));
+    }
+    Ok(())
 }
 
 fn key_fields<'a>(
@@ -130,13 +157,40 @@ fn given_fields<'a>(
     Ok(fields)
 }
 
+/// The columns that are set in rows that are there, in the order of the table. Not those of the primary key: two rows could get
+/// the same one.
+fn settable_fields<'a>(
+    schema: &'a LanceSchema,
+    given: Option<SchemaRef>,
+    file_version: &str,
+) -> Result<Vec<&'a LanceField>> {
+    let key = primary_key(schema);
+    let shown = |field: &'a LanceField| shown_name(&field.name, &field.metadata);
+    let Some(given) = given else {
+        return Ok(schema.fields.iter().filter(|field| !key.iter().any(|name| *name == shown(field))).collect());
+    };
+    if let Some(name) = key.iter().find(|name| given.column_with_name(name).is_some()) {
+        let why = format!("column '{}' is of the primary key, which no update sets", excerpt(name));
+        return Err(Error::invalid(format!("{why}; merge the rows instead")));
+    }
+    let fields = schema.fields.iter().filter(|field| given.column_with_name(shown(field)).is_some()).collect();
+    // The rows are there, and have what is not given.
+    let shown = shown_schema(schema);
+    let none_required: Vec<_> = shown.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    Fit::new(&Schema::new(none_required), given, file_version)?;
+    Ok(fields)
+}
+
 /// The schema that changes are sent in. Of a row that is no more only the key counts.
-fn change_schema(schema: &LanceSchema, given: &[&LanceField], key: &[&LanceField]) -> Result<Schema> {
+fn change_schema(schema: &LanceSchema, given: &[&LanceField], key: &[&LanceField], by_id: bool) -> Result<Schema> {
     if find_column(schema, CHANGE_KIND).is_some() {
         return Err(Error::invalid(format!("column '{CHANGE_KIND}' of the table hides the kind of changes")));
     }
     let shown = shown_schema(schema);
-    let mut fields: Vec<Arc<Field>> = Vec::with_capacity(given.len() + 1);
+    let mut fields: Vec<Arc<Field>> = Vec::with_capacity(given.len() + 2);
+    if by_id {
+        fields.push(Arc::new(ROW_ID_FIELD.clone().with_nullable(false)));
+    }
     for (field, shown) in schema.fields.iter().zip(shown.fields()) {
         if given.iter().any(|given| given.id == field.id) {
             let is_key = key.iter().any(|key| key.id == field.id);

@@ -10,7 +10,7 @@ use super::CHANGE_KIND;
 use crate::Lake;
 use crate::commit::open_merge;
 use crate::error::{ErrorKind, Result};
-use crate::types::{BegunWrite, CommitId, Committed, CreateOptions, MergeRule, TableId, WhenMatched};
+use crate::types::{BegunWrite, ChangedRows, CommitId, Committed, CreateOptions, MergeRule, TableId, WhenMatched};
 
 impl Lake {
     /// Begins a merge of rows with the columns of `schema`, as [`Self::begin_merge`].
@@ -24,7 +24,7 @@ impl Lake {
         rule: &'a MergeRule,
     ) -> BoxFuture<'a, Result<BegunWrite>> {
         let later = matches!(rule.when_matched, WhenMatched::UpdateIf(_));
-        self.begin_changes(table, Some(rows_of(schema)), create, key, request_id, later)
+        self.begin_changes(table, Some(rows_of(schema)), create, ChangedRows::of(key), request_id, later)
     }
 
     /// Merges staged rows as one version, once for an id. Of what is refused for what it is, nothing is left behind.

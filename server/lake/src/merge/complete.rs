@@ -14,6 +14,7 @@ use super::Marks;
 use super::condition::Condition;
 use super::keys::{LastChanges, Staying, broken};
 use super::new_rows::NewRows;
+use super::update::misfit;
 use crate::Lake;
 use crate::error::{Error, Result};
 use crate::lance_error::{Missing, from_lance};
@@ -59,6 +60,9 @@ impl Completion {
         if let Some(condition) = &self.condition {
             let update = condition.holds(&self.dataset, changes, &stay).await?;
             stay = last.decide(changes, stay, &update, marks)?;
+        }
+        if stay.is_empty() {
+            return Ok(());
         }
         let at_once = self.rows_at_once().await?;
         for stay in stay.chunks(at_once) {
@@ -113,6 +117,6 @@ impl Completion {
             }
             take(column, &belongs, None).map_err(broken)
         });
-        RecordBatch::try_new(Arc::new(schema), columns.collect::<Result<_>>()?).map_err(broken)
+        RecordBatch::try_new(Arc::new(schema), columns.collect::<Result<_>>()?).map_err(misfit)
     }
 }

@@ -1,6 +1,7 @@
 //! What comes into a stage of changes: all of them go to a file of changes, and those that say how a row is from then on to
 //! data files, if they have all columns.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -12,7 +13,7 @@ use lance_io::object_store::ObjectStore;
 use object_store::path::Path;
 
 use super::changes::ChangeWriter;
-use super::{CHANGE_KIND, Kind};
+use super::{CHANGE_KIND, Kind, ROW_ID};
 use crate::commit::committable::schema_of;
 use crate::commit::messages::{ChangeFile, WriteHandle};
 use crate::error::{Error, Result};
@@ -32,8 +33,10 @@ pub(crate) struct Intake {
     /// That of the file of changes, and where its columns are in what is sent.
     kept: SchemaRef,
     places: Vec<usize>,
-    /// To data files, if all columns are sent.
-    rows: Option<Fit>,
+    /// Where the columns of data files are in what is sent.
+    data: Range<usize>,
+    /// To data files, if all columns are sent, and the schema of that.
+    rows: Option<(Fit, SchemaRef)>,
     file: Option<ChangeWriter>,
 }
 
@@ -43,7 +46,11 @@ impl Intake {
         let lance = schema_of(&handle.fields, &handle.schema_metadata)?;
         let all = handle.columns.is_empty();
         let lost = || Error::internal("a write handle names columns that its schema does not have");
-        let ids: Vec<i32> = if all { lance.fields.iter().map(|f| f.id).collect() } else { handle.columns.clone() };
+        let by_id = handle.key == [ROW_ID];
+        let ids: Vec<i32> = match all {
+            true => by_id.then_some(ROW_ID).into_iter().chain(lance.fields.iter().map(|f| f.id)).collect(),
+            false => handle.columns.clone(),
+        };
         if sent.fields().len() != ids.len() + 1 {
             return Err(lost());
         }
@@ -57,8 +64,10 @@ impl Intake {
         }
         places.push(ids.len());
         fields.push(Field::new(CHANGE_KIND, DataType::Int8, false));
+        let data = usize::from(by_id)..ids.len();
         let rows = if all {
-            Some(Fit::new(&shown_schema(&lance), without_kind(&sent), &handle.data_storage_version)?)
+            let shown = only(&sent, data.clone());
+            Some((Fit::new(&shown_schema(&lance), shown.clone(), &handle.data_storage_version)?, shown))
         } else {
             None
         };
@@ -70,6 +79,7 @@ impl Intake {
             fit: None,
             kept: Arc::new(Schema::new(fields)),
             places,
+            data,
             rows,
             file: None,
         })
@@ -94,11 +104,10 @@ impl Intake {
             };
             file.write(&kept, upserts.true_count()).await?;
         }
-        let Some(rows) = &self.rows else { return Ok(RecordBatch::new_empty(Arc::new(Schema::empty()))) };
+        let Some((rows, shown)) = &self.rows else { return Ok(RecordBatch::new_empty(Arc::new(Schema::empty()))) };
         let kept = filter_record_batch(&changes, &upserts).map_err(broken)?;
-        let columns = kept.columns()[..kept.num_columns() - 1].to_vec();
-        let shown = without_kind(&self.sent);
-        rows.apply(&RecordBatch::try_new(shown, columns).map_err(broken)?)
+        let columns = kept.columns()[self.data.clone()].to_vec();
+        rows.apply(&RecordBatch::try_new(shown.clone(), columns).map_err(broken)?)
     }
 
     /// None: nothing came.
@@ -130,9 +139,8 @@ fn with_kind(batch: &RecordBatch) -> Result<RecordBatch> {
     RecordBatch::try_new(Arc::new(schema), columns).map_err(broken)
 }
 
-fn without_kind(sent: &Schema) -> SchemaRef {
-    let columns = sent.fields().len() - 1;
-    let fields: Vec<_> = sent.fields().iter().take(columns).cloned().collect();
+fn only(sent: &Schema, columns: Range<usize>) -> SchemaRef {
+    let fields: Vec<_> = sent.fields()[columns].to_vec();
     Arc::new(Schema::new_with_metadata(fields, sent.metadata().clone()))
 }
 

@@ -3,19 +3,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_cast::cast;
 use arrow_cast::display::array_value_to_string;
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{ArrowError, DataType};
-use lance::deps::datafusion::logical_expr::{Expr, lit};
+use lance::deps::datafusion::logical_expr::{Expr, ident, lit};
 use lance::deps::datafusion::scalar::ScalarValue;
+use lance_core::ROW_ID as ROW_ID_NAME;
 use lance_core::datatypes::{Field as LanceField, Schema as LanceSchema, format_field_path_minimal};
 use lance_datafusion::logical_expr::field_path_to_expr;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::intake::kinds;
-use super::{Kind, Marks};
+use super::{Kind, Marks, ROW_ID};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lookup::{both_zeros, positive_zero, value_type};
 use crate::schema::shown_name;
@@ -47,9 +50,15 @@ impl Key {
         self.columns.iter().map(|column| column.id)
     }
 
-    /// For a projection.
+    /// For a projection. The id of a row is none of its columns.
     pub(super) fn paths(&self) -> Vec<ColumnPath> {
-        self.columns.iter().map(|column| vec![column.shown.clone()]).collect()
+        let columns = self.columns.iter().filter(|column| column.id != ROW_ID);
+        columns.map(|column| vec![column.shown.clone()]).collect()
+    }
+
+    /// Whether rows are told apart by their ids.
+    pub(super) fn is_row_id(&self) -> bool {
+        self.ids().eq([ROW_ID])
     }
 
     /// The same in another version, whose columns may have other names.
@@ -101,6 +110,10 @@ impl Key {
 
 impl KeyColumn {
     fn new(schema: &LanceSchema, id: i32) -> Result<Self> {
+        if id == ROW_ID {
+            let shown = ROW_ID_NAME.to_owned();
+            return Ok(Self { id, expr: ident(&shown), shown, data_type: DataType::UInt64 });
+        }
         let Some(field) = schema.fields.iter().find(|field: &&LanceField| field.id == id) else {
             let why = "a column of the key was dropped after the changes were staged; stage them again";
             return Err(Error::new(ErrorKind::SchemaMismatch, why));
@@ -240,6 +253,14 @@ impl LastChanges {
         Ok(others)
     }
 
+    /// Rows that changes are told apart by the ids of must be there.
+    pub(super) fn require_old(&self, version: u64) -> Result<()> {
+        match self.keys.iter().find(|(_, last)| !last.is_there()) {
+            Some((key, _)) => Err(Error::invalid(format!("version {version} has no row with {}", self.key.show(key)))),
+            None => Ok(()),
+        }
+    }
+
     /// What the rule leaves alone, now that it is known what is there.
     pub(super) fn settle(&mut self, rule: &MergeRule, marks: &mut Marks) {
         for last in self.keys.values_mut().filter(|last| last.is_staged()) {
@@ -312,6 +333,14 @@ impl LastChanges {
         self.keys.len()
     }
 
+    /// The ids of rows that are keys.
+    pub(super) fn row_ids(&self) -> Result<Vec<u64>> {
+        let parser = self.key.converter.parser();
+        let columns = self.key.converter.convert_rows(self.keys.keys().map(|key| parser.parse(key))).map_err(broken)?;
+        let ids = columns.first().and_then(|column| column.as_primitive_opt::<UInt64Type>());
+        Ok(ids.ok_or_else(|| Error::internal("the key of a merge is no row id"))?.values().to_vec())
+    }
+
     /// Conditions for so many keys at a time, in the order of the keys: an index finds those of one condition near each other.
     pub(super) fn filters(&self, keys: usize) -> Result<Vec<Expr>> {
         let mut sorted: Vec<&[u8]> = self.keys.keys().map(AsRef::as_ref).collect();
@@ -344,6 +373,7 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
+    /// They come first, and so does the id of a row.
     fn key_columns(&self, key: &Key) -> impl Iterator<Item = &'a ArrayRef> {
         self.rows.columns().iter().take(key.columns.len())
     }

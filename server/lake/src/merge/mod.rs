@@ -8,6 +8,9 @@
 //!
 //! Changes of some columns only are kept whole in the file of changes; the rows are completed at the commit ([`complete`]).
 //!
+//! Rows that were chosen in a version are told apart by their ids ([`ROW_ID`]): nothing is looked for, but the rows must be there.
+//! If another version has other rows by then, their changes are refused.
+//!
 //! What was found holds for the version in which it was found. The commit is refused if another version came in between, and
 //! then the rows are looked for again.
 
@@ -21,6 +24,7 @@ mod keys;
 mod marks;
 mod new_rows;
 mod old_rows;
+
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -51,6 +55,9 @@ use keys::LastChanges;
 /// The column with the kind of each change.
 pub(crate) const CHANGE_KIND: &str = "_change_kind";
 
+/// Stands for the id of a row where field ids stand. Lance gives no such id to a field.
+pub(crate) const ROW_ID: i32 = -2;
+
 /// Files that are deleted at once.
 const PARALLEL_DELETES: usize = 16;
 
@@ -77,11 +84,13 @@ impl Kind {
 /// The changes of one committable.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    /// Field ids of the key.
+    /// Field ids of the key, or [`ROW_ID`].
     pub(crate) key: Vec<i32>,
     /// Field ids of the columns that are given; empty: all.
     pub(crate) columns: Vec<i32>,
     pub(crate) files: Vec<ChangeFile>,
+    /// The version in which the rows were chosen, if it matters.
+    pub(crate) chosen_in: Option<u64>,
     pub(crate) rule: MergeRule,
 }
 
@@ -95,11 +104,16 @@ pub(crate) struct Merged {
 }
 
 impl Changes {
+    /// Whether their rows are told apart by their ids.
+    pub(crate) fn by_row_id(&self) -> bool {
+        self.key == [ROW_ID]
+    }
+
     /// Whether the columns still are what they were when the changes were staged.
     pub(crate) fn check(&self, written: &LanceSchema, now: &LanceSchema) -> Result<()> {
         let mismatch =
             |what: String| Err(Error::new(ErrorKind::SchemaMismatch, format!("{what}; stage the changes again")));
-        for id in self.key.iter().chain(&self.columns) {
+        for id in self.key.iter().chain(&self.columns).filter(|id| **id != ROW_ID) {
             let Some(before) = written.field_by_id(*id) else {
                 return Err(Error::new(
                     ErrorKind::CorruptData,
@@ -115,7 +129,8 @@ impl Changes {
                 Some(_) => {}
             }
         }
-        if self.columns.is_empty() {
+        // A row that is there has what its changes lack.
+        if self.columns.is_empty() || self.by_row_id() {
             return Ok(());
         }
         match now.fields.iter().find(|field| !field.nullable && !self.columns.contains(&field.id)) {
@@ -206,6 +221,9 @@ impl Lake {
             }
             changes.check_read(last.upserts())?;
             counts.num_deleted += self.find_old(dataset, &key, &mut last, rule, &mut marks).await?;
+            if changes.by_row_id() {
+                last.require_old(dataset.manifest().version)?;
+            }
             last.settle(rule, &mut marks);
             if let Some(completion) = &mut completion {
                 last.rewind();

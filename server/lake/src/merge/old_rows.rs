@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use futures::TryStreamExt as _;
+use lance::dataset::rowids::get_row_id_index;
 use lance::index::DatasetIndexExt as _;
 use lance_core::{ROW_ADDR, ROW_ID};
 
@@ -33,7 +34,11 @@ impl Lake {
         rule: &MergeRule,
         marks: &mut Marks,
     ) -> Result<u64> {
-        let pieces = ranges::all(dataset).await?;
+        let mut pieces = ranges::all(dataset).await?;
+        if key.is_row_id() {
+            let fragments = fragments_of(dataset, &last.row_ids()?).await?;
+            pieces.retain(|piece| fragments.contains(&piece.fragment.id));
+        }
         if pieces.is_empty() {
             return Ok(0);
         }
@@ -67,6 +72,17 @@ impl Lake {
         }
         Ok(others)
     }
+}
+
+/// The fragments in which rows lie.
+async fn fragments_of(dataset: &Handle, row_ids: &[u64]) -> Result<HashSet<u64>> {
+    let failed = |e| from_lance(e, "cannot look for rows by their ids", Missing::Version);
+    let Some(index) = get_row_id_index(dataset).await.map_err(failed)? else {
+        // Without stable row ids they are the addresses.
+        return Ok(row_ids.iter().map(|id| id >> 32).collect());
+    };
+    let found = index.get_many(row_ids).map_err(failed)?;
+    Ok(found.into_iter().flatten().map(|address| u64::from(address.fragment_id())).collect())
 }
 
 fn rows_of(batch: &RecordBatch) -> Result<Found<'_>> {

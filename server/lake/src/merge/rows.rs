@@ -13,10 +13,11 @@ use super::update::Update;
 use super::{Marks, Merged, discard, marks};
 use crate::Lake;
 use crate::commit::{Attempt, Put, Size};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::scan::{Projected, filter, ranges};
 use crate::table::{Handle, Location, incarnation};
 use crate::types::{Assignment, CommitId, Committed, Filter, MergeCounts, RowMetadata, TableId};
+use crate::version::check_rows_of;
 
 /// What is done with the rows of a filter.
 struct Change<'a> {
@@ -28,8 +29,8 @@ struct Change<'a> {
 }
 
 impl Lake {
-    /// Deletes the rows that the filter keeps, all if there is none, as one version, once for an id. `version`: refuses to delete
-    /// from any other.
+    /// Deletes the rows that the filter keeps, all if there is none, as one version, once for an id. `version`: refuses to do so
+    /// if another version has changed rows since.
     pub fn delete_rows<'a>(
         &'a self,
         table: &'a TableId,
@@ -76,9 +77,8 @@ impl Lake {
         began: &str,
         id: &CommitId,
     ) -> Result<Attempt> {
-        let now = dataset.manifest().version;
-        if let Some(chosen) = change.version.filter(|chosen| *chosen != now) {
-            return Err(moved(chosen, now));
+        if let Some(chosen_in) = change.version {
+            check_rows_of(&dataset, chosen_in, false).await?;
         }
         let (store, table) = self.inner.stores.store(&location.uri, &location.access).await?;
         let mut files = Vec::new();
@@ -139,11 +139,4 @@ impl Lake {
         };
         Ok((marks::update(dataset, table, &fragments, &marks, files).await?, counts))
     }
-}
-
-fn moved(chosen: u64, now: u64) -> Error {
-    Error::new(
-        ErrorKind::CommitConflict,
-        format!("the rows were chosen in version {chosen}, and others have made version {now} since; choose them anew"),
-    )
 }

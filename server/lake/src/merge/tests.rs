@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod chosen;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -45,7 +47,7 @@ fn changes(rows: &[Change<'_>]) -> RecordBatch {
 }
 
 async fn begun(lake: &Lake, name: &str) -> BegunWrite {
-    lake.begin_merge(&table(name), None, None, &[], "").await.unwrap()
+    lake.begin_merge(&table(name), None, None, ChangedRows::default(), "").await.unwrap()
 }
 
 async fn staged(lake: &Lake, write: &BegunWrite, batches: Vec<RecordBatch>) -> Bytes {
@@ -239,13 +241,13 @@ async fn a_table_without_a_key_needs_one_to_be_named() {
     create(&lake, "t", schema(), "2.2").await.unwrap();
     let refused = |key: Vec<String>| {
         let lake = lake.clone();
-        async move { lake.begin_merge(&table("t"), None, None, &key, "").await.unwrap_err().kind() }
+        async move { lake.begin_merge(&table("t"), None, None, ChangedRows::of(&key), "").await.unwrap_err().kind() }
     };
     assert_eq!(refused(vec![]).await, ErrorKind::InvalidArgument);
     assert_eq!(refused(vec!["nope".into()]).await, ErrorKind::ColumnNotFound);
     assert_eq!(refused(vec!["id".into(), "id".into()]).await, ErrorKind::InvalidArgument);
     let key = ["a.b".to_owned()];
-    let write = lake.begin_merge(&table("t"), None, None, &key, "").await.unwrap();
+    let write = lake.begin_merge(&table("t"), None, None, ChangedRows::of(&key), "").await.unwrap();
     let batch = changes(&[(INSERT, 1, Some("k")), (INSERT, 2, Some("k"))]);
     let part = staged(&lake, &write, vec![batch]).await;
     lake.commit(&prepared(&lake, &write, id("e", 1), &[part]).await).await.unwrap();
@@ -258,7 +260,7 @@ async fn another_primary_key_than_that_of_the_table_is_refused() {
     keyed(&lake, "t", schema(), &["id"]).await;
     let create = CreateOptions { primary_key: vec!["a.b".into()], ..Default::default() };
     let given = Some(Arc::new(schema()));
-    let error = lake.begin_merge(&table("t"), given, Some(&create), &[], "").await.unwrap_err();
+    let error = lake.begin_merge(&table("t"), given, Some(&create), ChangedRows::default(), "").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SchemaMismatch);
     assert!(error.message().contains("is (id), not (a.b)"), "{error}");
 }
@@ -292,7 +294,7 @@ async fn columns_that_a_change_does_not_have_stay_as_they_are() {
     keyed(&lake, "t", wide(), &["name"]).await;
     let some = Schema::new(vec![wide().field(1).clone(), wide().field(2).clone()]);
     let some = Some(Arc::new(some));
-    let all = lake.begin_merge(&table("t"), None, None, &[], "").await.unwrap();
+    let all = lake.begin_merge(&table("t"), None, None, ChangedRows::default(), "").await.unwrap();
     let vectors: ArrayRef = Arc::new(Int64Array::from_iter_values(0..64));
     let names: ArrayRef = Arc::new(StringArray::from_iter_values((0..64).map(|n| format!("p{n}"))));
     let kinds: ArrayRef = Arc::new(Int8Array::from_iter_values((0..64).map(|_| INSERT)));
@@ -304,7 +306,7 @@ async fn columns_that_a_change_does_not_have_stay_as_they_are() {
     let part = staged(&lake, &all, vec![full.unwrap()]).await;
     lake.commit(&prepared(&lake, &all, id("e", 1), &[part]).await).await.unwrap();
 
-    let write = lake.begin_merge(&table("t"), some, None, &[], "").await.unwrap();
+    let write = lake.begin_merge(&table("t"), some, None, ChangedRows::default(), "").await.unwrap();
     let names: Vec<String> = write.schema.fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, ["name", "status", CHANGE_KIND]);
     let batch = partial(&["p3", "p60", "p3", "new"], &[Some("lost"), None, Some("won"), Some("n")]);
@@ -337,11 +339,11 @@ async fn a_partial_change_that_could_not_make_a_row_is_refused_at_the_start() {
     let given = |columns: &[usize]| {
         Some(Arc::new(Schema::new(columns.iter().map(|at| wide().field(*at).clone()).collect::<Vec<_>>())))
     };
-    let no_key = lake.begin_merge(&table("t"), given(&[0, 2]), None, &[], "").await.unwrap_err();
+    let no_key = lake.begin_merge(&table("t"), given(&[0, 2]), None, ChangedRows::default(), "").await.unwrap_err();
     assert!(no_key.message().contains("column 'name' of the key is missing"), "{no_key}");
     keyed(&lake, "u", wide(), &["name"]).await;
     let key = ["vector".to_owned()];
-    let not_null = lake.begin_merge(&table("u"), given(&[0, 2]), None, &key, "").await.unwrap_err();
+    let not_null = lake.begin_merge(&table("u"), given(&[0, 2]), None, ChangedRows::of(&key), "").await.unwrap_err();
     assert!(not_null.message().contains("column 'name' is NOT NULL and missing"), "{not_null}");
 }
 

@@ -88,6 +88,6 @@ fn target<'a>(schema: &'a LanceSchema, column: &str) -> Result<&'a LanceField> {
     find_column(schema, column).ok_or_else(|| no_such_column(column, existing(), PLACE))
 }
 
-fn misfit(error: ArrowError) -> Error {
+pub(super) fn misfit(error: ArrowError) -> Error {
     Error::new(ErrorKind::SchemaMismatch, format!("the rows do not fit the table: {error}")).with_source(error)
 }

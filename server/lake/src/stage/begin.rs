@@ -14,7 +14,7 @@ use crate::commit::messages::{Mode, WriteHandle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::schema::{Fit, fingerprint, shown_schema, to_ipc, to_lance};
 use crate::table::{Handle, known_incarnation};
-use crate::types::{BegunWrite, CreateOptions, TableId, WriteMode};
+use crate::types::{BegunWrite, ChangedRows, CreateOptions, TableId, WriteMode};
 
 impl Lake {
     /// Opens a table for writing, and creates it if `create` is there and it is not: once, whoever races.
@@ -29,7 +29,7 @@ impl Lake {
     ) -> BoxFuture<'a, Result<BegunWrite>> {
         Box::pin(async move {
             if mode == WriteMode::Merge {
-                return self.begin_merge(table, schema, create, &[], request_id).await;
+                return self.begin_merge(table, schema, create, ChangedRows::default(), request_id).await;
             }
             if mode == WriteMode::Overwrite && run_id.is_empty() {
                 return Err(Error::invalid(

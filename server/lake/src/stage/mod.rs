@@ -261,6 +261,7 @@ fn seal(
         changes,
         key: handle.key.clone(),
         columns: handle.columns.clone(),
+        chosen_in: handle.chosen_in,
     };
     Ok(Staged { staged: envelope::seal(Kind::StagedWrite, &staged)?, num_rows, num_bytes })
 }

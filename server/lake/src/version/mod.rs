@@ -1,17 +1,19 @@
 //! The versions of a table.
 
+mod rows;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use lance::Dataset;
-use lance_table::transaction::Operation;
 
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lance_error::{Missing, from_lance};
 use crate::types::{TableId, VersionInfo};
+pub(crate) use rows::{OnRows, check_exists, check_rows_of, effect};
 
 /// Manifests that are read at once.
 const CONCURRENT_READS: usize = 8;
@@ -36,20 +38,6 @@ impl Lake {
             Ok(found.into_iter().flatten().collect())
         })
     }
-}
-
-/// Whether a version with this operation may have other rows, or other values in them, than the one before it.
-pub(crate) fn changes_rows(operation: &Operation) -> bool {
-    !matches!(
-        operation,
-        Operation::Rewrite { .. }
-            | Operation::CreateIndex { .. }
-            | Operation::ReserveFragments { .. }
-            | Operation::UpdateConfig { .. }
-            | Operation::UpdateMemWalState { .. }
-            | Operation::UpdateBases { .. }
-            | Operation::Project { .. }
-    )
 }
 
 /// The newest version that is not younger than the time. Times of versions are taken to grow with their numbers.

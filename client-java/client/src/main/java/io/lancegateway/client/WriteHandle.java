@@ -8,6 +8,9 @@ public final class WriteHandle {
     /** The last column of a write of mode MERGE: what happened to the row. */
     public static final String CHANGE_KIND = "_change_kind";
 
+    /** The column with the id of the row that a change is about, where rows are told apart so. */
+    public static final String ROW_ID = "_rowid";
+
     private final byte[] bytes;
     private final ArrowSchema schema;
 

@@ -97,7 +97,9 @@ final class LanceSinkWriter implements CommittingSinkWriter<RowData, StagedRows>
             client = spec.address().connect();
         }
         TableOpener opener = new TableOpener(client, spec);
-        if (ChangeAppender.deletes(firstRow.getRowKind())) {
+        if (spec.chosenIn().isPresent()) {
+            write = opener.openChosen();
+        } else if (ChangeAppender.deletes(firstRow.getRowKind())) {
             // It may be a key alone, and tell nothing of how a table is to be made.
             Optional<WriteHandle> present = tableIsAbsent ? Optional.empty() : opener.openPresent();
             tableIsAbsent = present.isEmpty();

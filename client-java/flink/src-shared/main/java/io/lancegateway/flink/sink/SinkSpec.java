@@ -1,6 +1,7 @@
 package io.lancegateway.flink.sink;
 
 import com.google.protobuf.InvalidProtocolBufferException;
+import io.lancegateway.client.WriteHandle;
 import io.lancegateway.flink.types.ArrowTypes;
 import io.lancegateway.flink.util.GatewayAddress;
 import io.lancegateway.proto.v1.IndexBuild;
@@ -32,6 +33,9 @@ public final class SinkSpec implements Serializable {
     private final NewTable newTable;
     @Nullable private final byte[] index;
 
+    /** The version whose rows are changed, told apart by their ids; null: rows are written. */
+    @Nullable private final Long chosenIn;
+
     /**
      * @param maxRowsPerBatch rows that are sent together at most; 0: batches are cut by bytes alone
      * @param memoryCap bytes that are buffered at most; not positive: no bound but the usual one
@@ -59,7 +63,8 @@ public final class SinkSpec implements Serializable {
                 memoryCap,
                 maxRowsPerFile,
                 newTable,
-                index);
+                index,
+                null);
     }
 
     private SinkSpec(
@@ -72,7 +77,8 @@ public final class SinkSpec implements Serializable {
             long memoryCap,
             long maxRowsPerFile,
             NewTable newTable,
-            @Nullable IndexBuild index) {
+            @Nullable IndexBuild index,
+            @Nullable Long chosenIn) {
         ArrowTypes.check(rowType, newTable.storageVersion());
         ArrowTypes.checkLargeStrings(rowType, newTable.largeStrings());
         ArrowTypes.checkVectorDimensions(rowType, newTable.vectorDimensions());
@@ -86,6 +92,7 @@ public final class SinkSpec implements Serializable {
         this.maxRowsPerFile = maxRowsPerFile;
         this.newTable = newTable;
         this.index = index == null ? null : index.toByteArray();
+        this.chosenIn = chosenIn;
     }
 
     /** The same, but the rows replace those of the table. */
@@ -100,7 +107,8 @@ public final class SinkSpec implements Serializable {
                 maxBytesPerBatch,
                 maxRowsPerFile,
                 newTable,
-                index().orElse(null));
+                index().orElse(null),
+                chosenIn);
     }
 
     /** The same, but of rows that are there only these columns change. */
@@ -115,7 +123,39 @@ public final class SinkSpec implements Serializable {
                 maxBytesPerBatch,
                 maxRowsPerFile,
                 newTable,
-                index().orElse(null));
+                index().orElse(null),
+                chosenIn);
+    }
+
+    /**
+     * Changes of rows that were chosen in a version.
+     *
+     * @param rowType what is set, and {@link WriteHandle#ROW_ID}
+     */
+    public SinkSpec changing(RowType rowType, long version) {
+        return new SinkSpec(
+                address,
+                table(),
+                rowType,
+                Set.copyOf(rowType.getFieldNames()),
+                false,
+                maxRowsPerBatch,
+                maxBytesPerBatch,
+                maxRowsPerFile,
+                NewTable.byDefault(),
+                index().orElse(null),
+                version);
+    }
+
+    /**
+     * @param column of a primary key, which an UPDATE sets
+     */
+    public static void refuseToSet(String column) {
+        throw new ValidationException(
+                String.format(
+                        "column '%s' is of the primary key, which UPDATE does not set: delete the"
+                                + " row, and insert it with its new key",
+                        column));
     }
 
     public GatewayAddress address() {
@@ -145,9 +185,14 @@ public final class SinkSpec implements Serializable {
         return newTable.primaryKey();
     }
 
-    /** Whether rows are changes, which replace and delete others of their key. */
+    /** The version whose rows are changed, if rows are told apart by their ids. */
+    public Optional<Long> chosenIn() {
+        return Optional.ofNullable(chosenIn);
+    }
+
+    /** Whether rows are changes, which replace and delete others of their key or id. */
     public boolean merges() {
-        return !key().isEmpty() && !overwrite;
+        return chosenIn != null || !key().isEmpty() && !overwrite;
     }
 
     /** Whether a change sets this column. */

@@ -50,6 +50,11 @@ final class TableOpener {
         return begin().map(this::forChanges);
     }
 
+    /** Opens the table, which is there, for changes of rows that were chosen in it. */
+    WriteHandle openChosen() {
+        return forChanges(client.beginWrite(request().build()));
+    }
+
     private WriteHandle openOrCreate(RowData firstRow) {
         Optional<WriteHandle> present = begin();
         if (present.isPresent() && (!spec.overwrite() || fits(present.get().schema(), firstRow))) {
@@ -88,6 +93,7 @@ final class TableOpener {
         if (spec.merges()) {
             request.addAllKey(spec.key());
         }
+        spec.chosenIn().ifPresent(version -> request.setReadVersion(version).setByRowId(true));
         if (spec.overwrite()) {
             // Only stages: the run that decides about overwriting is named when the rows are
             // prepared for commit.
@@ -106,11 +112,13 @@ final class TableOpener {
     /** Leaves out the columns that the changes do not set: they stay as they are. */
     private WriteHandle forChanges(WriteHandle all) {
         checkKey();
+        // The first one may be the id of the row.
+        int first = spec.chosenIn().isPresent() ? 1 : 0;
         List<ArrowField> columns =
-                all.schema().fields().subList(0, all.schema().size() - 1).stream()
+                all.schema().fields().subList(first, all.schema().size() - 1).stream()
                         .filter(column -> spec.sets(column.name()))
                         .collect(Collectors.toList());
-        return columns.size() == all.schema().size() - 1
+        return columns.size() == all.schema().size() - 1 - first
                 ? all
                 : client.beginWrite(request().setSchema(ipc(ArrowSchema.of(columns))).build());
     }
@@ -120,6 +128,10 @@ final class TableOpener {
                 client.describeTable(
                                 DescribeTableRequest.newBuilder().setTable(spec.table()).build())
                         .getPrimaryKeyList();
+        if (spec.chosenIn().isPresent()) {
+            key.stream().filter(spec::sets).forEach(SinkSpec::refuseToSet);
+            return;
+        }
         if (!key.isEmpty() && !Set.copyOf(key).equals(Set.copyOf(spec.key()))) {
             throw new ValidationException(
                     String.format(

@@ -59,7 +59,7 @@ public final class TableSink
 
     @Override
     public DataStream<RowData> addPreWriteTopology(DataStream<RowData> rows) {
-        if (!spec.merges()) {
+        if (!spec.merges() || spec.key().isEmpty()) {
             return rows;
         }
         // Distributed as a keyed stream is, but none: of one, batch mode sorts the rows by their

@@ -51,6 +51,9 @@ public final class LookupSpec implements Serializable {
         if (scan.hasBatch()) {
             lookup.setBatch(scan.getBatch());
         }
+        if (scan.hasMetadata()) {
+            lookup.setMetadata(scan.getMetadata());
+        }
         keys.forEach(path -> lookup.addKeys(Column.newBuilder().addAllPath(path)));
         this.address = address;
         this.request = lookup.build().toByteArray();

@@ -7,6 +7,7 @@ import io.lancegateway.client.arrow.ArrowVector;
 import io.lancegateway.client.arrow.StructVector;
 import io.lancegateway.flink.types.ColumnReader;
 import io.lancegateway.flink.types.ColumnReaders;
+import io.lancegateway.flink.types.RowIds;
 import io.lancegateway.flink.types.TypeMismatchException;
 import java.util.ArrayList;
 import java.util.List;
@@ -60,7 +61,9 @@ public final class RowReader {
             positions[i] = new int[path.size()];
             ArrowField field = descend(schema, path, positions[i]);
             readers[i] =
-                    ColumnReaders.of(field.withName(String.join(".", path)), rowType.getTypeAt(i));
+                    ColumnReaders.of(
+                            RowIds.shown(field.withName(String.join(".", path))),
+                            rowType.getTypeAt(i));
         }
         return new RowReader(rowType, positions, readers);
     }

@@ -42,6 +42,17 @@ public final class ScanSpec implements Serializable {
      * @param paths for each field the column it comes from; an empty path gives nulls
      */
     public static ScanSpec rows(ScanRequest request, RowType rowType, List<List<String>> paths) {
+        return rows(request, rowType, paths, List.of());
+    }
+
+    /**
+     * A scan of columns, and of metadata columns behind them.
+     *
+     * @param request which asks for the metadata columns
+     * @param metadata what these are called in batches
+     */
+    public static ScanSpec rows(
+            ScanRequest request, RowType rowType, List<List<String>> paths, List<String> metadata) {
         Projection.Builder projection = Projection.newBuilder();
         for (List<String> path : paths) {
             if (!path.isEmpty()) {
@@ -51,6 +62,7 @@ public final class ScanSpec implements Serializable {
         byte[] bytes = request.toBuilder().setProjection(projection).build().toByteArray();
         List<List<String>> copy = new ArrayList<>();
         paths.forEach(path -> copy.add(new ArrayList<>(path)));
+        metadata.forEach(column -> copy.add(new ArrayList<>(List.of(column))));
         return new ScanSpec(bytes, rowType, copy, false);
     }
 

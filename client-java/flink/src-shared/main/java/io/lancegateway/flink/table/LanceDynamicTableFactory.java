@@ -247,7 +247,15 @@ public final class LanceDynamicTableFactory
                                 metrics(options),
                                 primaryKey(context, rowType)),
                         index(options, rowType)),
-                options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null));
+                options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null),
+                showsAll(options));
+    }
+
+    /** Whether what is read are all rows of the latest version, with all columns. */
+    private static boolean showsAll(ReadableConfig options) {
+        return List.of(READ_FILTER, READ_LIMIT, READ_COLUMNS, READ_VERSION, READ_AS_OF_TIMESTAMP)
+                .stream()
+                .noneMatch(option -> options.getOptional(option).isPresent());
     }
 
     private static List<String> primaryKey(Context context, RowType rowType) {

@@ -13,18 +13,28 @@ import java.util.Optional;
 import java.util.Set;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
+import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.connector.ChangelogMode;
+import org.apache.flink.table.connector.RowLevelModificationScanContext;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
 import org.apache.flink.table.connector.sink.SinkV2Provider;
 import org.apache.flink.table.connector.sink.abilities.SupportsDeletePushDown;
 import org.apache.flink.table.connector.sink.abilities.SupportsOverwrite;
+import org.apache.flink.table.connector.sink.abilities.SupportsRowLevelDelete;
+import org.apache.flink.table.connector.sink.abilities.SupportsRowLevelUpdate;
 import org.apache.flink.table.connector.sink.abilities.SupportsTruncate;
 import org.apache.flink.table.expressions.ResolvedExpression;
+import org.apache.flink.table.types.logical.RowType;
 import org.apache.flink.types.RowKind;
 
-/** A Lance table as the target of INSERT, DELETE and TRUNCATE. */
+/** A Lance table as the target of INSERT, UPDATE, DELETE and TRUNCATE. */
 final class LanceTableSink
-        implements PortableTableSink, SupportsOverwrite, SupportsDeletePushDown, SupportsTruncate {
+        implements PortableTableSink,
+                SupportsOverwrite,
+                SupportsDeletePushDown,
+                SupportsTruncate,
+                SupportsRowLevelDelete,
+                SupportsRowLevelUpdate {
 
     /** Of deleted rows too. */
     private static final ChangelogMode WHOLE_ROWS =
@@ -37,12 +47,16 @@ final class LanceTableSink
     private SinkSpec spec;
     @Nullable private final Integer parallelism;
 
+    /** Whether the table shows all rows of its latest version. */
+    private final boolean showsAll;
+
     /** Which rows a DELETE is about; null: all. */
     @Nullable private Expression deleted;
 
-    LanceTableSink(SinkSpec spec, @Nullable Integer parallelism) {
+    LanceTableSink(SinkSpec spec, @Nullable Integer parallelism, boolean showsAll) {
         this.spec = spec;
         this.parallelism = parallelism;
+        this.showsAll = showsAll;
     }
 
     @Override
@@ -89,6 +103,9 @@ final class LanceTableSink
 
     @Override
     public void writeOnly(int[][] columns) {
+        if (spec.chosenIn().isPresent()) {
+            return; // The statement has said what comes.
+        }
         Set<String> names = new HashSet<>();
         for (int[] path : columns) {
             String name = spec.rowType().getFieldNames().get(path[0]);
@@ -101,9 +118,12 @@ final class LanceTableSink
         spec = spec.writingOnly(names);
     }
 
-    /** The gateway deletes what it can tell exactly. */
+    /** The gateway deletes what it can tell exactly, among all rows. */
     @Override
     public boolean applyDeleteFilters(List<ResolvedExpression> filters) {
+        if (!showsAll) {
+            return false;
+        }
         FilterTranslator translator = new FilterTranslator(null);
         List<Predicate> predicates = new ArrayList<>();
         for (ResolvedExpression filter : filters) {
@@ -138,8 +158,73 @@ final class LanceTableSink
     }
 
     @Override
+    public RowLevelDeleteInfo applyRowLevelDelete(
+            @Nullable RowLevelModificationScanContext context) {
+        List<Column> required = changing(List.of(), context);
+        return new RowLevelDeleteInfo() {
+            @Override
+            public Optional<List<Column>> requiredColumns() {
+                return Optional.of(required);
+            }
+
+            @Override
+            public RowLevelDeleteMode getRowLevelDeleteMode() {
+                return RowLevelDeleteMode.DELETED_ROWS;
+            }
+        };
+    }
+
+    @Override
+    public RowLevelUpdateInfo applyRowLevelUpdate(
+            List<Column> updated, @Nullable RowLevelModificationScanContext context) {
+        for (Column column : updated) {
+            if (spec.key().contains(column.getName())) {
+                SinkSpec.refuseToSet(column.getName());
+            }
+        }
+        List<Column> required = changing(updated, context);
+        return new RowLevelUpdateInfo() {
+            @Override
+            public Optional<List<Column>> requiredColumns() {
+                return Optional.of(required);
+            }
+
+            @Override
+            public RowLevelUpdateMode getRowLevelUpdateMode() {
+                return RowLevelUpdateMode.UPDATED_ROWS;
+            }
+        };
+    }
+
+    /**
+     * Takes changes of rows that the scan of the statement finds.
+     *
+     * @param set what changes
+     * @return the columns that come
+     */
+    private List<Column> changing(
+            List<Column> set, @Nullable RowLevelModificationScanContext context) {
+        List<Column> required = new ArrayList<>(set);
+        // Behind the others: Flink counts the columns that it checks without it.
+        required.add(
+                Column.metadata(
+                        RowMetadataColumn.ROW_ID.key(),
+                        RowMetadataColumn.ROW_ID.type(),
+                        null,
+                        true));
+        List<RowType.RowField> fields = new ArrayList<>();
+        for (Column column : required) {
+            fields.add(
+                    new RowType.RowField(column.getName(), column.getDataType().getLogicalType()));
+        }
+        long version = PinnedVersions.of(context).of(spec.address(), spec.table());
+        spec = spec.changing(new RowType(fields), version);
+        return required;
+    }
+
+    @Override
     public DynamicTableSink copy() {
-        LanceTableSink copy = new LanceTableSink(spec, parallelism);
+        LanceTableSink copy = new LanceTableSink(spec, parallelism, showsAll);
         copy.deleted = deleted;
         return copy;
     }

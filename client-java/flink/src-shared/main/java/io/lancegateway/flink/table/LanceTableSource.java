@@ -6,6 +6,7 @@ import io.lancegateway.flink.source.ChangeMetadata;
 import io.lancegateway.flink.source.ChangesSource;
 import io.lancegateway.flink.source.ChangesSpec;
 import io.lancegateway.flink.source.LookupSpec;
+import io.lancegateway.flink.source.ReadVersion;
 import io.lancegateway.flink.source.ScanSource;
 import io.lancegateway.flink.source.ScanSpec;
 import io.lancegateway.flink.util.GatewayAddress;
@@ -20,12 +21,15 @@ import java.util.Set;
 import javax.annotation.Nullable;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.connector.ChangelogMode;
+import org.apache.flink.table.connector.RowLevelModificationScanContext;
 import org.apache.flink.table.connector.source.LookupTableSource;
 import org.apache.flink.table.connector.source.SourceProvider;
 import org.apache.flink.table.connector.source.abilities.SupportsAggregatePushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsFilterPushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsLimitPushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsProjectionPushDown;
+import org.apache.flink.table.connector.source.abilities.SupportsReadingMetadata;
+import org.apache.flink.table.connector.source.abilities.SupportsRowLevelModificationScan;
 import org.apache.flink.table.connector.source.lookup.cache.LookupCache;
 import org.apache.flink.table.expressions.AggregateExpression;
 import org.apache.flink.table.expressions.ResolvedExpression;
@@ -44,12 +48,14 @@ final class LanceTableSource
                 SupportsProjectionPushDown,
                 SupportsFilterPushDown,
                 SupportsLimitPushDown,
-                SupportsAggregatePushDown {
+                SupportsAggregatePushDown,
+                SupportsReadingMetadata,
+                SupportsRowLevelModificationScan {
 
     private final GatewayAddress address;
 
-    /** From the options alone. */
-    private final ScanRequest options;
+    /** From the options alone, but for the version that a row-level statement reads. */
+    private ScanRequest options;
 
     /** All columns as declared. */
     private final RowType declared;
@@ -67,6 +73,10 @@ final class LanceTableSource
 
     private RowType produced;
     private List<List<String>> paths;
+
+    /** Keys of what is read of rows beside their columns, which comes behind these. */
+    private List<String> metadata = List.of();
+
     @Nullable private Expression filter;
     @Nullable private Long limit;
     private boolean counting;
@@ -104,6 +114,7 @@ final class LanceTableSource
                 other.searches);
         this.produced = other.produced;
         this.paths = other.paths;
+        this.metadata = other.metadata;
         this.filter = other.filter;
         this.limit = other.limit;
         this.counting = other.counting;
@@ -122,6 +133,7 @@ final class LanceTableSource
     @Override
     public ScanRuntimeProvider getScanRuntimeProvider(ScanContext context) {
         ScanRequest.Builder request = options.toBuilder();
+        RowMetadataColumn.ask(metadata, request);
         if (filter != null) {
             request.setFilter(Filter.newBuilder().setExpression(filter));
         }
@@ -131,7 +143,7 @@ final class LanceTableSource
         ScanSpec spec =
                 counting
                         ? ScanSpec.count(request.build(), produced)
-                        : ScanSpec.rows(request.build(), produced, paths);
+                        : ScanSpec.rows(request.build(), produced, paths, metadata);
         return SourceProvider.of(new ScanSource(address, spec), parallelism);
     }
 
@@ -151,6 +163,10 @@ final class LanceTableSource
         List<List<String>> keys = new ArrayList<>();
         List<RowType.RowField> fields = new ArrayList<>();
         for (int[] key : context.getKeys()) {
+            if (key[0] >= paths.size()) {
+                throw new ValidationException(
+                        "a lookup join compares columns, not '" + metadata.get(0) + "'");
+            }
             List<String> path = new ArrayList<>(paths.get(key[0]));
             LogicalType type = produced.getTypeAt(key[0]);
             if (path.isEmpty()) {
@@ -169,10 +185,11 @@ final class LanceTableSource
             fields.add(new RowType.RowField(String.join(".", path), type));
         }
         ScanRequest.Builder request = options.toBuilder();
+        RowMetadataColumn.ask(metadata, request);
         if (filter != null) {
             request.setFilter(Filter.newBuilder().setExpression(filter));
         }
-        ScanSpec rows = ScanSpec.rows(request.build(), produced, paths);
+        ScanSpec rows = ScanSpec.rows(request.build(), produced, paths, metadata);
         return LookupProvider.of(
                 new LookupSpec(address, rows, keys, new RowType(fields), cache != null), cache);
     }
@@ -182,6 +199,9 @@ final class LanceTableSource
         if (options.hasLimit()) {
             throw new ValidationException(
                     "'read.limit' has no meaning in a search: it has a k of its own");
+        }
+        if (!metadata.isEmpty()) {
+            throw new ValidationException("VECTOR_SEARCH gives columns, not " + metadata);
         }
         List<String> path = paths.get(column[0]);
         String name = produced.getFieldNames().get(column[0]);
@@ -218,6 +238,29 @@ final class LanceTableSource
         for (int[] indices : projectedFields) {
             paths.add(path(names(indices)));
         }
+    }
+
+    @Override
+    public Map<String, DataType> listReadableMetadata() {
+        return RowMetadataColumn.all();
+    }
+
+    @Override
+    public void applyReadableMetadata(List<String> keys, DataType producedDataType) {
+        metadata = List.copyOf(keys);
+        produced = (RowType) producedDataType.getLogicalType();
+    }
+
+    /** All scans of the statement read one version of this table, and its sink knows which. */
+    @Override
+    public RowLevelModificationScanContext applyRowLevelModificationScan(
+            RowLevelModificationType type, @Nullable RowLevelModificationScanContext previous) {
+        PinnedVersions versions = PinnedVersions.of(previous);
+        options =
+                options.toBuilder()
+                        .setVersion(ReadVersion.version(versions.pin(address, options)))
+                        .build();
+        return versions;
     }
 
     private List<String> names(int[] indices) {
@@ -324,6 +367,7 @@ final class LanceTableSource
                 && searches.equals(that.searches)
                 && produced.equals(that.produced)
                 && paths.equals(that.paths)
+                && metadata.equals(that.metadata)
                 && Objects.equals(filter, that.filter)
                 && Objects.equals(limit, that.limit)
                 && counting == that.counting;
@@ -331,6 +375,6 @@ final class LanceTableSource
 
     @Override
     public int hashCode() {
-        return Objects.hash(address, options, produced, filter, limit, counting);
+        return Objects.hash(address, options, produced, metadata, filter, limit, counting);
     }
 }

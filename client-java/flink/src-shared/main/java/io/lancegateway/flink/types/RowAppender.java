@@ -128,7 +128,7 @@ public final class RowAppender implements Appender {
     }
 
     private static Cell<?> find(String column, ColumnBuilder builder, LogicalType type) {
-        ArrowType stored = builder.field().type();
+        ArrowType stored = RowIds.shown(builder.field()).type();
         Kind kind = stored.kind();
         switch (type.getTypeRoot()) {
             case CHAR:

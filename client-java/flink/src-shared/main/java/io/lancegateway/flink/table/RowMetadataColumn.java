@@ -1,0 +1,52 @@
+package io.lancegateway.flink.table;
+
+import io.lancegateway.client.WriteHandle;
+import io.lancegateway.proto.v1.ScanRequest;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.flink.table.api.DataTypes;
+import org.apache.flink.table.types.DataType;
+
+/** What a table tells of its rows beside their columns, by the keys of METADATA columns. */
+enum RowMetadataColumn {
+    /** Stable over compactions if the table was made so, as the gateway makes them. */
+    ROW_ID(WriteHandle.ROW_ID, DataTypes.BIGINT().notNull()) {
+        @Override
+        void ask(ScanRequest.Builder scan) {
+            scan.getMetadataBuilder().setRowId(true);
+        }
+    };
+
+    private final String key;
+    private final DataType type;
+
+    RowMetadataColumn(String key, DataType type) {
+        this.key = key;
+        this.type = type;
+    }
+
+    String key() {
+        return key;
+    }
+
+    DataType type() {
+        return type;
+    }
+
+    /** Makes a scan answer it. */
+    abstract void ask(ScanRequest.Builder scan);
+
+    static Map<String, DataType> all() {
+        Map<String, DataType> all = new LinkedHashMap<>();
+        Arrays.stream(values()).forEach(column -> all.put(column.key, column.type));
+        return all;
+    }
+
+    static void ask(List<String> keys, ScanRequest.Builder scan) {
+        Arrays.stream(values())
+                .filter(column -> keys.contains(column.key))
+                .forEach(column -> column.ask(scan));
+    }
+}
