@@ -248,7 +248,8 @@ public final class LanceDynamicTableFactory
                                 primaryKey(context, rowType)),
                         index(options, rowType)),
                 options.getOptional(FactoryUtil.SINK_PARALLELISM).orElse(null),
-                showsAll(options));
+                showsAll(options),
+                RowMetadataColumn.ROW_ID.columnOf(context.getCatalogTable().getResolvedSchema()));
     }
 
     /** Whether what is read are all rows of the latest version, with all columns. */

@@ -50,13 +50,17 @@ final class LanceTableSink
     /** Whether the table shows all rows of its latest version. */
     private final boolean showsAll;
 
+    /** By which rows are told apart that are updated or deleted. */
+    private final Column rowId;
+
     /** Which rows a DELETE is about; null: all. */
     @Nullable private Expression deleted;
 
-    LanceTableSink(SinkSpec spec, @Nullable Integer parallelism, boolean showsAll) {
+    LanceTableSink(SinkSpec spec, @Nullable Integer parallelism, boolean showsAll, Column rowId) {
         this.spec = spec;
         this.parallelism = parallelism;
         this.showsAll = showsAll;
+        this.rowId = rowId;
     }
 
     @Override
@@ -205,26 +209,25 @@ final class LanceTableSink
     private List<Column> changing(
             List<Column> set, @Nullable RowLevelModificationScanContext context) {
         List<Column> required = new ArrayList<>(set);
-        // Behind the others: Flink counts the columns that it checks without it.
-        required.add(
-                Column.metadata(
-                        RowMetadataColumn.ROW_ID.key(),
-                        RowMetadataColumn.ROW_ID.type(),
-                        null,
-                        true));
         List<RowType.RowField> fields = new ArrayList<>();
-        for (Column column : required) {
-            fields.add(
-                    new RowType.RowField(column.getName(), column.getDataType().getLogicalType()));
+        for (Column column : set) {
+            fields.add(field(column.getName(), column));
         }
+        // Behind the others: Flink counts the columns that it checks without it.
+        required.add(rowId);
+        fields.add(field(RowMetadataColumn.ROW_ID.key(), rowId));
         long version = PinnedVersions.of(context).of(spec.address(), spec.table());
         spec = spec.changing(new RowType(fields), version);
         return required;
     }
 
+    private static RowType.RowField field(String name, Column column) {
+        return new RowType.RowField(name, column.getDataType().getLogicalType());
+    }
+
     @Override
     public DynamicTableSink copy() {
-        LanceTableSink copy = new LanceTableSink(spec, parallelism, showsAll);
+        LanceTableSink copy = new LanceTableSink(spec, parallelism, showsAll, rowId);
         copy.deleted = deleted;
         return copy;
     }

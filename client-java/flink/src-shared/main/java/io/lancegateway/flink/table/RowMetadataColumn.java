@@ -7,6 +7,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.flink.table.api.DataTypes;
+import org.apache.flink.table.catalog.Column;
+import org.apache.flink.table.catalog.ResolvedSchema;
 import org.apache.flink.table.types.DataType;
 
 /** What a table tells of its rows beside their columns, by the keys of METADATA columns. */
@@ -33,6 +35,20 @@ enum RowMetadataColumn {
 
     DataType type() {
         return type;
+    }
+
+    /** As the table declares it, or as one that it does not: Flink knows each at most once. */
+    Column columnOf(ResolvedSchema schema) {
+        return schema.getColumns().stream()
+                .filter(column -> column instanceof Column.MetadataColumn)
+                .filter(column -> isDeclaredBy((Column.MetadataColumn) column))
+                .findFirst()
+                .orElse(Column.metadata(key, type, null, true));
+    }
+
+    private boolean isDeclaredBy(Column.MetadataColumn column) {
+        return column.getMetadataKey().orElse(column.getName()).equals(key)
+                && column.getDataType().nullable().equals(type.nullable());
     }
 
     /** Makes a scan answer it. */
