@@ -1,7 +1,6 @@
 package io.lancegateway.flink;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.lancegateway.flink.testing.FlinkAndGateway;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
@@ -43,15 +42,5 @@ class DeleteITCase extends FlinkAndGateway {
         assertThat(count(table)).isZero();
         insert(env, "INSERT INTO t VALUES (8, 'h')");
         assertThat(query(env, "SELECT * FROM t")).containsExactly("+I[8, h]");
-    }
-
-    @Test
-    void aFilterThatOnlyFlinkCanTellDeletesNothing() throws Exception {
-        String table = newTable();
-        StreamTableEnvironment env = filled(table);
-        assertThatThrownBy(
-                        () -> env.executeSql("DELETE FROM t WHERE CHAR_LENGTH(name) = 1").await())
-                .hasStackTraceContaining("SupportsRowLevelDelete");
-        assertThat(count(table)).isEqualTo(4);
     }
 }
