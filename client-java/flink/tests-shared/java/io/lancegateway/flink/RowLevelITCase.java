@@ -229,6 +229,17 @@ class RowLevelITCase extends FlinkAndGateway {
     }
 
     @Test
+    void aTableThatIsReadAsChangesIsRefusedByFlink() throws Exception {
+        String table = newTable();
+        StreamTableEnvironment env = filled(table, true);
+        declareAs(env, "changes", table, "id BIGINT, n INT" + KEY, "'scan.mode'='changelog'");
+        assertThatThrownBy(
+                        () -> env.executeSql("UPDATE changes SET n = 0 WHERE ABS(n) = 10").await())
+                .hasStackTraceContaining("batch mode");
+        assertThat(query(env, "SELECT n FROM t WHERE id = 1")).containsExactly("+I[10]");
+    }
+
+    @Test
     void aStreamIsRefusedByFlink() throws Exception {
         String table = newTable();
         filled(table, false);

@@ -169,13 +169,14 @@ public final class LanceDynamicTableFactory
         if (feed.isPresent()) {
             return new ChangesTableSource(table, feed.get());
         }
-        refuseMetadata(context);
+        refuseChangeMetadata(context);
         return table;
     }
 
-    private static void refuseMetadata(Context context) {
+    private static void refuseChangeMetadata(Context context) {
         for (Column column : context.getCatalogTable().getResolvedSchema().getColumns()) {
-            if (column instanceof Column.MetadataColumn) {
+            if (column instanceof Column.MetadataColumn
+                    && !RowMetadataColumn.declares((Column.MetadataColumn) column)) {
                 throw new ValidationException(
                         String.format(
                                 "column '%s' is metadata, which only changes have: set"

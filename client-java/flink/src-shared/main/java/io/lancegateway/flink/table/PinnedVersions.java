@@ -52,6 +52,11 @@ final class PinnedVersions implements RowLevelModificationScanContext {
                         .filter(pin -> pin.isOf(address, table))
                         .map(pin -> pin.version)
                         .collect(Collectors.toSet());
+        if (versions.isEmpty()) {
+            throw new ValidationException(
+                    "UPDATE and DELETE read the rows of their table, but this statement reads its"
+                            + " changes: leave out 'scan.mode' and 'source.mode'");
+        }
         if (versions.size() != 1) {
             throw new ValidationException(
                     String.format(

@@ -46,9 +46,17 @@ enum RowMetadataColumn {
                 .orElse(Column.metadata(key, type, null, true));
     }
 
+    /** Whether a column of a table is of these. */
+    static boolean declares(Column.MetadataColumn column) {
+        return all().containsKey(keyOf(column));
+    }
+
+    private static String keyOf(Column.MetadataColumn column) {
+        return column.getMetadataKey().orElse(column.getName());
+    }
+
     private boolean isDeclaredBy(Column.MetadataColumn column) {
-        return column.getMetadataKey().orElse(column.getName()).equals(key)
-                && column.getDataType().nullable().equals(type.nullable());
+        return keyOf(column).equals(key) && column.getDataType().nullable().equals(type.nullable());
     }
 
     /** Makes a scan answer it. */
