@@ -53,7 +53,8 @@ def feed() -> list[report.Line]:
         }
         rates: dict[str, list[float]] = {"scan": [], **{name: [] for name in spans}}
         for run in range(RUNS + 1):
-            requests = {"scan": {"version": {"version": str(appended)}}, **{name: {"changes": span} for name, span in spans.items()}}
+            requests: dict[str, dict] = {name: {"changes": span} for name, span in spans.items()}
+            requests["scan"] = {"version": {"version": str(appended)}}
             for name, request in requests.items():
                 seconds, found = timed(client, "t", **request)
                 if run > 0:

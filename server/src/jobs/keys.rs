@@ -38,18 +38,17 @@ impl KeyIndexes {
     pub(super) async fn merged(&self, jobs: &Jobs, table: TableId, counts: MergeCounts) {
         let first = Merged { rows: AtomicU64::new(self.pause), looking: Mutex::default() };
         let known = self.tables.get_with(table.clone(), async { Arc::new(first) }).await;
-        let added = counts.num_inserted + counts.num_updated;
-        if known.rows.fetch_add(added, Ordering::Relaxed) + added < self.pause {
-            return;
-        }
-        // Whoever looks sees what was merged meanwhile, too.
-        let Ok(_looking) = known.looking.try_lock() else { return };
-        known.rows.store(0, Ordering::Relaxed);
-        match due(&jobs.inner.lake, jobs, &table).await {
-            Ok(Some(kind)) => run_on(jobs, table, kind).await,
-            Ok(None) => {}
-            // The next merge asks again. Tables that only the storage options of a client reach are not looked after.
-            Err(error) => tracing::debug!(%error, "the index of a key is not looked after this time"),
+        known.rows.fetch_add(counts.num_inserted + counts.num_updated, Ordering::Relaxed);
+        // Once more for what was merged while a job ran: who merged it found somebody looking.
+        while known.rows.load(Ordering::Relaxed) >= self.pause.max(1) {
+            let Ok(_looking) = known.looking.try_lock() else { return };
+            known.rows.store(0, Ordering::Relaxed);
+            match due(&jobs.inner.lake, jobs, &table).await {
+                Ok(Some(kind)) => run_on(jobs, table.clone(), kind).await,
+                Ok(None) => {}
+                // The next merge asks again. Tables that only the storage options of a client reach are not looked after.
+                Err(error) => tracing::debug!(%error, "the index of a key is not looked after this time"),
+            }
         }
     }
 }
