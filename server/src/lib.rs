@@ -91,6 +91,7 @@ pub fn lake_options(config: &Config) -> LakeOptions {
             threads: convert::saturating(config.maintenance.threads),
             memory_bytes: config.maintenance.memory_bytes.bytes(),
             max_attempts: config.maintenance.max_attempts,
+            held_rows: u64::from(config.maintenance.held_rows),
             listed_files: convert::saturating(config.maintenance.listed_files),
         },
     }

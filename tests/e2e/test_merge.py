@@ -387,6 +387,31 @@ def test_what_another_tool_reads_is_the_same(client, gateway, keyed):
     dataset.validate()
 
 
+# Beside maintenance.
+
+
+def test_a_table_whose_rows_change_everywhere_all_the_time_is_compacted_all_the_same(start_gateway, connect, name):
+    client = connect(start_gateway(config={"maintenance": {"held-rows": 2_000}}))
+    for first in range(0, 10_000, 500):
+        # Wide, so that a merge is faster than a compaction.
+        part = words(*((id, f"{id}" * 2_000) for id in range(first, first + 500)))
+        client.merge(name, part, create={"primary_key": ["id"]})
+    before = client.describe(name).num_fragments
+    job = client.start_job(name, compaction=jobs_pb2.Compaction())
+    merges = 0
+    with ThreadPoolExecutor(1) as pool:
+        end = pool.submit(client.end_of_job, job.id)
+        while not end.done():
+            merges += 1
+            # A key in each fragment, so that each merge spoils any compaction beside it.
+            client.merge(name, words(*((id + merges % 400, f"b{merges}") for id in range(0, 10_000, 500))))
+    assert end.result().state == jobs_pb2.JOB_STATE_SUCCEEDED, end.result()
+    assert merges > 0 and client.describe(name).num_fragments < before + merges
+    found = rows(client, name)
+    assert set(found) == set(range(10_000))
+    assert [found[id] for id in range(merges % 400, 10_000, 500)] == [f"b{merges}"] * 20
+
+
 # The index of the key.
 
 

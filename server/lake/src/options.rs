@@ -174,6 +174,8 @@ pub struct MaintenanceOptions {
     pub memory_bytes: u64,
     /// Attempts of one step of a compaction against other writers.
     pub max_attempts: u32,
+    /// Rows that a step of a compaction rewrites while commits wait, once they were faster. 0: they never wait.
+    pub held_rows: u64,
     /// Files that the answer of a sweep names.
     pub listed_files: usize,
 }
@@ -268,6 +270,6 @@ impl Default for ChangesOptions {
 
 impl Default for MaintenanceOptions {
     fn default() -> Self {
-        Self { threads: 1, memory_bytes: 256 << 20, max_attempts: 5, listed_files: 1_000 }
+        Self { threads: 1, memory_bytes: 256 << 20, max_attempts: 5, held_rows: 100_000, listed_files: 1_000 }
     }
 }

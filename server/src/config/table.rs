@@ -316,6 +316,9 @@ options! {
         max_watches: u32 = "64" in "1".."65536" of "streams", since "0.1.0";
         /// Attempts of one step of a compaction against other writers.
         max_attempts: u32 = "5" in "1".."1000" of "attempts", since "0.1.0";
+        /// Rows that one step of a compaction rewrites while commits of this gateway wait, once a commit was faster than a step beside
+        /// it. 0: commits never wait, and a table whose rows change everywhere all the time is not compacted.
+        held_rows: u32 = "100000" in "0".."100000000" of "rows", since "0.1.0";
         /// Files that the result of a sweep names; it counts all.
         listed_files: u32 = "1000" in "0".."10000" of "files", since "0.1.0";
         /// How often the policy looks at the tables of the warehouse. 0s: there is no policy.
