@@ -90,16 +90,7 @@ fn flight_info(
         ..Default::default()
     }
     .encode_to_vec();
-    let bytes = common.len().saturating_mul(plan.splits.len());
-    if bytes > max_bytes {
-        return Err(status(
-            Reason::InvalidArgument,
-            format!(
-                "the {} tickets of the scan take {bytes} bytes, above {max_bytes}; ask for fewer splits",
-                plan.splits.len()
-            ),
-        ));
-    }
+    check_tickets(plan.splits.len(), common.len(), max_bytes)?;
     let endpoint = plan.splits.iter().map(|split| endpoint(&common, split)).collect();
     let app_metadata = v1::ScanPlan { version: plan.version, num_rows: plan.num_rows, num_bytes: plan.num_bytes };
     Ok(FlightInfo {
@@ -114,8 +105,23 @@ fn flight_info(
     })
 }
 
+/// All tickets together must fit into one answer. `bytes`: of one.
+fn check_tickets(tickets: usize, bytes: usize, max_bytes: usize) -> Result<(), Status> {
+    let bytes = bytes.saturating_mul(tickets);
+    if bytes <= max_bytes {
+        return Ok(());
+    }
+    let why = format!("the {tickets} tickets of the scan take {bytes} bytes, above {max_bytes}; ask for fewer splits");
+    Err(status(Reason::InvalidArgument, why))
+}
+
 /// Changes that were planned; how many there are is not known before.
-fn changes_info(descriptor: FlightDescriptor, request: v1::ScanRequest, plan: lake::ChangesPlan) -> FlightInfo {
+fn changes_info(
+    descriptor: FlightDescriptor,
+    request: v1::ScanRequest,
+    plan: lake::ChangesPlan,
+    max_bytes: usize,
+) -> Result<FlightInfo, Status> {
     let version = plan.splits.first().map_or(0, |split| split.to);
     let ticket = v1::ScanTicket {
         table: request.table,
@@ -123,6 +129,7 @@ fn changes_info(descriptor: FlightDescriptor, request: v1::ScanRequest, plan: la
         batch: request.batch,
         ..Default::default()
     };
+    check_tickets(plan.splits.len(), ticket.encoded_len(), max_bytes)?;
     let endpoint = |split| FlightEndpoint {
         ticket: Some(Ticket::new(
             v1::ScanTicket { changes: Some(changes::split(split)), ..ticket.clone() }.encode_to_vec(),
@@ -131,7 +138,7 @@ fn changes_info(descriptor: FlightDescriptor, request: v1::ScanRequest, plan: la
         expiration_time: None,
         app_metadata: v1::ScanSplit::default().encode_to_vec().into(),
     };
-    FlightInfo {
+    Ok(FlightInfo {
         schema: convert::schema_message(&plan.schema),
         flight_descriptor: Some(descriptor),
         endpoint: plan.splits.into_iter().map(endpoint).collect(),
@@ -139,7 +146,7 @@ fn changes_info(descriptor: FlightDescriptor, request: v1::ScanRequest, plan: la
         total_bytes: -1,
         ordered: false,
         app_metadata: v1::ScanPlan { version, ..Default::default() }.encode_to_vec().into(),
-    }
+    })
 }
 
 /// A search that was checked: its rows are to be read at one endpoint, here.
@@ -235,12 +242,12 @@ impl FlightService for FlightApi {
             let ticket = v1::ScanTicket { json, ..ticket };
             return found_info(descriptor, &schema, &ticket, &info).map(Response::new);
         }
+        let max_bytes = self.gateway.config.write.max_message_bytes.as_usize();
         if request.changes.is_some() {
             let plan = self.changes(request.clone()).await?;
-            return Ok(Response::new(changes_info(descriptor, request, plan)));
+            return changes_info(descriptor, request, plan, max_bytes).map(Response::new);
         }
         let plan = self.plan(request.clone()).await?;
-        let max_bytes = self.gateway.config.write.max_message_bytes.as_usize();
         flight_info(descriptor, request, &plan, max_bytes).map(Response::new)
     }
 

@@ -7,15 +7,15 @@ use arrow_array::{Array as _, ArrayRef, RecordBatch, StructArray, new_null_array
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use futures::TryStreamExt as _;
-use lance_core::ROW_ADDR_FIELD;
 use lance_core::datatypes::{Field as LanceField, Schema as LanceSchema};
+use lance_core::{ROW_ADDR, ROW_ADDR_FIELD};
 use roaring::RoaringTreemap;
 
-use super::pairs::addresses;
-use super::{CHANGE_KIND, COMMIT_TIMESTAMP, COMMIT_VERSION};
+use super::{COMMIT_TIMESTAMP, COMMIT_VERSION};
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
-use crate::scan::{Bounds, Projected, ScanStream};
+use crate::merge::{CHANGE_KIND, numbers};
+use crate::scan::{Bounds, Projected, system_field};
 use crate::schema::{shown_name, shown_schema};
 use crate::table::{Handle, excerpt};
 
@@ -88,10 +88,7 @@ impl Columns {
         let shown = Schema::from(&data);
         let address: &Field = &ROW_ADDR_FIELD;
         let mut read = data;
-        read.fields.push(
-            LanceField::try_from(address)
-                .map_err(|e| Error::internal("a metadata column has no lance type").with_source(e))?,
-        );
+        read.fields.push(system_field(address)?);
         let shown: Vec<Arc<Field>> =
             shown.fields().iter().cloned().chain(std::iter::once(Arc::new(address.clone()))).collect();
         Ok(Projected { read, shown: Arc::new(Schema::new(shown)) })
@@ -105,7 +102,7 @@ impl Columns {
                 None => Ok(new_null_array(shown.data_type(), rows.num_rows())),
             }
         });
-        Ok(Images { columns: columns.collect::<Result<_>>()?, addresses: addresses(rows)?.to_vec() })
+        Ok(Images { columns: columns.collect::<Result<_>>()?, addresses: numbers(rows, ROW_ADDR)?.to_vec() })
     }
 }
 
@@ -164,32 +161,20 @@ fn fit(values: &ArrayRef, have: &LanceField, want: &LanceField, data_type: &Data
 }
 
 impl Lake {
-    /// The rows at these addresses in their order, all at once.
+    /// The rows at these addresses in their order, all at once. `projected`: what is read of their version for the columns.
     pub(super) async fn images_at(
         &self,
         dataset: &Handle,
         columns: &Columns,
+        projected: &Projected,
         rows: &RoaringTreemap,
         bounds: Bounds,
     ) -> Result<Vec<Images>> {
-        let projected = columns.of(dataset)?;
-        let mut stream = self.at_addresses(dataset, &projected, rows, bounds).await?;
+        let mut stream = self.at_addresses(dataset, projected, rows, bounds).await?;
         let mut images = Vec::new();
         while let Some(batch) = stream.try_next().await? {
-            images.push(columns.images(&projected, &batch)?);
+            images.push(columns.images(projected, &batch)?);
         }
         Ok(images)
-    }
-
-    /// A stream of the rows at these addresses, in their order.
-    pub(super) async fn image_stream(
-        &self,
-        dataset: &Handle,
-        columns: &Columns,
-        rows: &RoaringTreemap,
-        bounds: Bounds,
-    ) -> Result<(ScanStream, Projected)> {
-        let projected = columns.of(dataset)?;
-        Ok((self.at_addresses(dataset, &projected, rows, bounds).await?, projected))
     }
 }

@@ -27,10 +27,8 @@ use crate::table::{Handle, Location, known_incarnation};
 use crate::types::{ChangesPlan, ChangesRead, ChangesSpec, ChangesSplit, ChangesStart, RowMetadata, VersionSelector};
 use crate::version::numbers;
 use images::Columns;
-use pairs::{Identity, key_of};
+use pairs::{identity, key_of};
 
-/// What a row is: how its state came about, by the numbers of Flink's row kinds.
-pub(crate) const CHANGE_KIND: &str = "_change_kind";
 /// The version that made the change.
 pub(crate) const COMMIT_VERSION: &str = "_commit_version";
 /// When it was committed.
@@ -55,7 +53,7 @@ impl Lake {
                 )));
             }
             let parts = spec.parts.clamp(1, self.inner.options.scan.max_splits.max(1));
-            if parts > 1 && Identity::of(&last, &last)?.is_none() {
+            if parts > 1 && identity(&last, &last)?.is_none() {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
                     "a table without a primary key and without stable row ids is read in one part",

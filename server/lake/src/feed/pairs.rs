@@ -2,31 +2,21 @@
 
 use std::collections::HashMap;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{Array as _, ArrayRef, RecordBatch};
+use arrow_array::{Array as _, ArrayRef};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use futures::TryStreamExt as _;
-use lance_core::{ROW_ADDR, ROW_ID};
+use lance_core::ROW_ADDR;
 use roaring::RoaringTreemap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::diff::Diff;
 use crate::Lake;
 use crate::error::{Error, Result};
-use crate::merge::Key;
+use crate::merge::{Key, ROW_ID, numbers};
 use crate::scan::{Bounds, Projected};
 use crate::table::Handle;
-use crate::types::{ColumnPath, RowMetadata};
-
-/// What tells that two rows are one, before and after a change.
-pub(super) enum Identity {
-    /// The primary key.
-    Key(Key),
-    /// Lance's stable row id.
-    RowId,
-}
+use crate::types::RowMetadata;
 
 /// A subset of the keys: those of one part, or of one pass over it.
 #[derive(Debug, Clone, Copy)]
@@ -50,43 +40,19 @@ pub(super) struct Pairs {
     pub(super) rewritten: RoaringTreemap,
 }
 
-impl Identity {
-    /// What the rows of both versions have in common, if there is something.
-    pub(super) fn of(before: &Handle, after: &Handle) -> Result<Option<Self>> {
-        let key = key_of(after);
-        if !key.is_empty() && key == key_of(before) {
-            return Key::new(after.schema(), &key).map(|key| Some(Self::Key(key)));
-        }
-        let stable = |dataset: &Handle| dataset.manifest().uses_stable_row_ids();
-        Ok((stable(before) && stable(after)).then_some(Self::RowId))
+/// What the rows of both versions are told apart by: the primary key, or the stable row id.
+pub(super) fn identity(before: &Handle, after: &Handle) -> Result<Option<Key>> {
+    let key = key_of(after);
+    if !key.is_empty() && key == key_of(before) {
+        return Key::new(after.schema(), &key).map(Some);
     }
+    let stable = |dataset: &Handle| dataset.manifest().uses_stable_row_ids();
+    (stable(before) && stable(after)).then(|| Key::new(after.schema(), &[ROW_ID])).transpose()
+}
 
-    fn columns(&self, dataset: &Handle) -> Vec<ColumnPath> {
-        match self {
-            Self::Key(key) => key.paths_in(dataset.schema()),
-            Self::RowId => Vec::new(),
-        }
-    }
-
-    /// The values that tell rows apart.
-    fn values(&self, rows: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        match self {
-            Self::Key(key) => key.values(rows.columns().iter()),
-            Self::RowId => Ok(rows.column_by_name(ROW_ID).cloned().into_iter().collect()),
-        }
-    }
-
-    /// The same as bytes.
-    fn encoded(&self, values: &[ArrayRef]) -> Result<Vec<Box<[u8]>>> {
-        match (self, values) {
-            (Self::Key(key), values) => Ok(key.rows(values.iter())?.iter().map(|row| row.as_ref().into()).collect()),
-            (Self::RowId, [ids]) => {
-                let ids = ids.as_primitive_opt::<UInt64Type>().map(|ids| ids.values().iter());
-                Ok(ids.into_iter().flatten().map(|id| id.to_le_bytes().into()).collect())
-            }
-            _ => Err(Error::internal("lance returned rows without their ids")),
-        }
-    }
+/// The field ids of the primary key; none: there is no key.
+pub(super) fn key_of(dataset: &Handle) -> Vec<i32> {
+    dataset.schema().unenforced_primary_key().iter().map(|field| field.id).collect()
 }
 
 impl Share {
@@ -110,11 +76,6 @@ impl Share {
     }
 }
 
-/// The field ids of the primary key; none: there is no key.
-pub(super) fn key_of(dataset: &Handle) -> Vec<i32> {
-    dataset.schema().unenforced_primary_key().iter().map(|field| field.id).collect()
-}
-
 impl Lake {
     /// What became of the rows of one share. `identity`: None if rows cannot be told apart.
     pub(super) async fn pairs(
@@ -122,7 +83,7 @@ impl Lake {
         before: Option<&Handle>,
         after: &Handle,
         diff: &Diff,
-        identity: Option<&Identity>,
+        identity: Option<&Key>,
         share: Share,
         bounds: Bounds,
     ) -> Result<Pairs> {
@@ -137,7 +98,7 @@ impl Lake {
         let mut gone: HashMap<Box<[u8]>, Vec<u64>> = HashMap::new();
         match before {
             Some(before) if compare => {
-                let mut keep = |key: Box<[u8]>, address: u64| gone.entry(key).or_default().push(address);
+                let mut keep = |key: &[u8], address: u64| gone.entry(key.into()).or_default().push(address);
                 self.each_key(before, &diff.gone, identity, share, bounds, &mut keep).await?;
             }
             Some(before) => pairs.deleted = self.of_share(before, &diff.gone, identity, share, bounds).await?,
@@ -145,9 +106,9 @@ impl Lake {
         }
         if compare {
             let (came, replaced) = (&mut pairs.came, &mut pairs.replaced);
-            let mut find = |key: Box<[u8]>, address: u64| {
+            let mut find = |key: &[u8], address: u64| {
                 came.insert(address);
-                if let Some(old) = gone.get_mut(&key).and_then(Vec::pop) {
+                if let Some(old) = gone.get_mut(key).and_then(Vec::pop) {
                     replaced.push((address, old));
                 }
             };
@@ -168,7 +129,7 @@ impl Lake {
         &self,
         dataset: &Handle,
         rows: &RoaringTreemap,
-        identity: &Identity,
+        identity: &Key,
         share: Share,
         bounds: Bounds,
     ) -> Result<RoaringTreemap> {
@@ -178,8 +139,8 @@ impl Lake {
         let mut mine = RoaringTreemap::new();
         let mut stream = self.at_addresses(dataset, &keys_of(identity, dataset)?, rows, bounds).await?;
         while let Some(batch) = stream.try_next().await? {
-            let hashes = hashes(&identity.values(&batch)?, batch.num_rows())?;
-            let addresses = addresses(&batch)?.iter().zip(hashes);
+            let hashes = hashes(&identity.values(batch.columns().iter())?, batch.num_rows())?;
+            let addresses = numbers(&batch, ROW_ADDR)?.iter().zip(hashes);
             mine.extend(addresses.filter(|(_, hash)| share.has(*hash)).map(|(address, _)| *address));
         }
         Ok(mine)
@@ -190,19 +151,19 @@ impl Lake {
         &self,
         dataset: &Handle,
         rows: &RoaringTreemap,
-        identity: &Identity,
+        identity: &Key,
         share: Share,
         bounds: Bounds,
-        each: &mut (dyn FnMut(Box<[u8]>, u64) + Send),
+        each: &mut (dyn FnMut(&[u8], u64) + Send),
     ) -> Result<()> {
         let mut stream = self.at_addresses(dataset, &keys_of(identity, dataset)?, rows, bounds).await?;
         while let Some(batch) = stream.try_next().await? {
-            let values = identity.values(&batch)?;
+            let values = identity.values(batch.columns().iter())?;
             let hashes = if share.is_all() { Vec::new() } else { hashes(&values, batch.num_rows())? };
-            let keys = identity.encoded(&values)?;
-            for (row, (key, address)) in keys.into_iter().zip(addresses(&batch)?).enumerate() {
+            let keys = identity.rows(values.iter())?;
+            for (row, (key, address)) in keys.iter().zip(numbers(&batch, ROW_ADDR)?).enumerate() {
                 if hashes.get(row).is_none_or(|hash| share.has(*hash)) {
-                    each(key, *address);
+                    each(key.as_ref(), *address);
                 }
             }
         }
@@ -210,16 +171,10 @@ impl Lake {
     }
 }
 
-/// The key of rows, with their addresses.
-fn keys_of(identity: &Identity, dataset: &Handle) -> Result<Projected> {
-    let metadata =
-        RowMetadata { row_id: matches!(identity, Identity::RowId), row_address: true, ..RowMetadata::default() };
-    Projected::new(dataset, Some(&identity.columns(dataset)), metadata)
-}
-
-pub(super) fn addresses(rows: &RecordBatch) -> Result<&[u64]> {
-    let column = rows.column_by_name(ROW_ADDR).and_then(|column| column.as_primitive_opt::<UInt64Type>());
-    Ok(column.ok_or_else(|| Error::internal("lance returned rows without their addresses"))?.values())
+/// The key of rows, whose columns come first, with their addresses.
+fn keys_of(identity: &Key, dataset: &Handle) -> Result<Projected> {
+    let metadata = RowMetadata { row_id: identity.is_row_id(), row_address: true, ..RowMetadata::default() };
+    Projected::new(dataset, Some(&identity.paths(dataset.schema())), metadata)
 }
 
 /// A number for each key. Readers keep their parts over upgrades of the gateway, so it must never change, unlike the encodings of

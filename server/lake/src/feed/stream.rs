@@ -17,9 +17,10 @@ use roaring::RoaringTreemap;
 use super::diff::{self, Diff, diff};
 use super::images::{Columns, Images};
 use super::lance_failed;
-use super::pairs::{Identity, Pairs, Share, key_of};
+use super::pairs::{Pairs, Share, identity, key_of};
 use crate::Lake;
 use crate::error::{Error, ErrorKind, Result};
+use crate::merge::Key;
 use crate::scan::{Bounds, Projected, ScanStream};
 use crate::table::{Handle, Location};
 use crate::types::{ChangesSplit, VersionSelector};
@@ -63,7 +64,10 @@ impl ChangesStream {
             open: None,
         };
         let batches = stream::try_unfold(reader, |mut reader| async move {
-            Ok::<_, Error>(reader.next().await?.map(|batch| (batch, reader)))
+            match reader.next().await {
+                Ok(batch) => Ok(batch.map(|batch| (batch, reader))),
+                Err(error) => Err(reader.explained(error).await),
+            }
         });
         Self { schema, batches: batches.boxed() }
     }
@@ -113,7 +117,7 @@ struct Step {
     after: Handle,
     committed_at: DateTime<Utc>,
     diff: Diff,
-    identity: Option<Identity>,
+    identity: Option<Key>,
     shares: VecDeque<Share>,
 }
 
@@ -130,6 +134,8 @@ struct Open {
     piece: Piece,
     rows: ScanStream,
     projected: Projected,
+    /// The version before and what is read of it, if rows replace others.
+    before: Option<(Handle, Projected)>,
     /// Whether the first row that it gives was given already.
     half: bool,
 }
@@ -212,7 +218,7 @@ impl Reader {
             self.step = Some(Step {
                 before: None,
                 committed_at: rows.manifest().timestamp(),
-                identity: Identity::of(&rows, &rows)?,
+                identity: self.identity(&rows, &rows)?,
                 after: rows,
                 diff,
                 shares: VecDeque::from([part]),
@@ -230,16 +236,7 @@ impl Reader {
                 self.before = Some(after);
                 continue;
             }
-            let identity = Identity::of(self.before.as_ref().unwrap_or(&after), &after)?;
-            let same_key = |dataset: &Handle| key_of(dataset) == self.columns.key;
-            let is_parted = identity.is_some() && same_key(&after) && self.before.as_ref().is_none_or(same_key);
-            if self.split.parts > 1 && !is_parted {
-                let last = self.split.to;
-                return Err(Error::new(
-                    ErrorKind::SchemaMismatch,
-                    format!("version {version} does not have the primary key of version {last}; read it in one part"),
-                ));
-            }
+            let identity = self.identity(self.before.as_ref().unwrap_or(&after), &after)?;
             // Only what is compared is kept in memory.
             let compared =
                 if diff.gone.is_empty() || diff.came.is_empty() { 0 } else { diff.gone.len() + diff.came.len() };
@@ -249,6 +246,31 @@ impl Reader {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// What rows of a version are told apart by. Parts are made by it, so all versions must have the same.
+    fn identity(&self, before: &Handle, after: &Handle) -> Result<Option<Key>> {
+        let identity = identity(before, after)?;
+        let same_key = |dataset: &Handle| key_of(dataset) == self.columns.key;
+        if self.split.parts == 1 || identity.is_some() && same_key(before) && same_key(after) {
+            return Ok(identity);
+        }
+        let (version, last) = (after.manifest().version, self.split.to);
+        let why = format!("version {version} does not have the primary key of version {last}; read it in one part");
+        Err(Error::new(ErrorKind::SchemaMismatch, why))
+    }
+
+    /// A file that is missing, if a cleanup took its version meanwhile, is told as the version that is missing.
+    async fn explained(self, error: Error) -> Error {
+        if !matches!(error.kind(), ErrorKind::TableVersionNotFound | ErrorKind::StoreUnavailable) {
+            return error;
+        }
+        let read = self.step.as_ref().map(|step| step.before.as_ref().unwrap_or(&step.after));
+        let Some(version) = read.map(|read| read.manifest().version) else { return error };
+        match self.lake.open_kept(&self.location, &VersionSelector::Version(version)).await {
+            Err(missing) if missing.kind() == ErrorKind::TableVersionNotFound => missing,
+            _ => error,
+        }
     }
 
     /// What the next share of the version is.
@@ -275,16 +297,19 @@ impl Reader {
             Piece::Came(rows, replaced) => (&step.after, rows, !replaced.is_empty()),
             Piece::Rewritten(rows) => (&step.after, rows, true),
         };
+        let mut before = None;
         if updates {
             // Each row may come twice, and the one before may be wider.
-            let before = step.before()?;
-            let projected = self.columns.of(before)?;
-            let widest = self.lake.rows_of_batch(before, &projected, bounds).await?;
+            let dataset = step.before()?.clone();
+            let projected = self.columns.of(&dataset)?;
+            let widest = self.lake.rows_of_batch(&dataset, &projected, bounds).await?;
             bounds.rows = (bounds.rows.min(widest) / 2).max(1);
             bounds.bytes = (bounds.bytes / 2).max(1);
+            before = Some((dataset, projected));
         }
-        let (rows, projected) = self.lake.image_stream(dataset, &self.columns, rows, bounds).await?;
-        Ok(Some(Open { piece, rows, projected, half }))
+        let projected = self.columns.of(dataset)?;
+        let rows = self.lake.at_addresses(dataset, &projected, rows, bounds).await?;
+        Ok(Some(Open { piece, rows, projected, before, half }))
     }
 
     /// The next rows of what is open.
@@ -302,15 +327,16 @@ impl Reader {
         };
         let half = std::mem::take(&mut open.half);
         let is_deleted = matches!(open.piece, Piece::Deleted(_));
-        let (columns, kinds) = if olds.iter().any(Option::is_some) {
-            let (lake, columns) = (self.lake.clone(), self.columns.clone());
-            let before = self.step()?.before()?.clone();
-            let replaced: RoaringTreemap = olds.iter().flatten().copied().collect();
-            let images = lake.images_at(&before, &columns, &replaced, self.bounds).await?;
-            together(columns.len(), &rows, &olds, &images)?
-        } else {
-            let kind = if is_deleted { DELETED } else { INSERTED };
-            (rows.columns, vec![kind; rows.addresses.len()])
+        let replaced: RoaringTreemap = olds.iter().flatten().copied().collect();
+        let (columns, kinds) = match &open.before {
+            Some((dataset, projected)) if !replaced.is_empty() => {
+                let images = self.lake.images_at(dataset, &self.columns, projected, &replaced, self.bounds).await?;
+                together(self.columns.len(), &rows, &olds, &images)?
+            }
+            _ => {
+                let kind = if is_deleted { DELETED } else { INSERTED };
+                (rows.columns, vec![kind; rows.addresses.len()])
+            }
         };
         let batch = self.shown(columns, kinds)?;
         Ok(Some(if half { batch.slice(1, batch.num_rows() - 1) } else { batch }))

@@ -50,24 +50,18 @@ impl Key {
         self.columns.iter().map(|column| column.id)
     }
 
-    /// For a projection. The id of a row is none of its columns.
-    pub(super) fn paths(&self) -> Vec<ColumnPath> {
-        let columns = self.columns.iter().filter(|column| column.id != ROW_ID);
-        columns.map(|column| vec![column.shown.clone()]).collect()
+    /// For a projection of a version, whose columns may have other names. The id of a row is none of them.
+    pub(crate) fn paths(&self, schema: &LanceSchema) -> Vec<ColumnPath> {
+        let columns = self.columns.iter().filter(|column| column.id != ROW_ID).map(|column| {
+            let field = schema.fields.iter().find(|field| field.id == column.id);
+            vec![field.map_or(column.shown.as_str(), |field| shown_name(&field.name, &field.metadata)).to_owned()]
+        });
+        columns.collect()
     }
 
     /// Whether rows are told apart by their ids.
-    pub(super) fn is_row_id(&self) -> bool {
+    pub(crate) fn is_row_id(&self) -> bool {
         self.ids().eq([ROW_ID])
-    }
-
-    /// The same in another version, whose columns may have other names.
-    pub(crate) fn paths_in(&self, schema: &LanceSchema) -> Vec<ColumnPath> {
-        let columns = self.columns.iter().map(|column| {
-            let field = schema.fields.iter().find(|field| field.id == column.id);
-            field.map_or(column.shown.clone(), |field| shown_name(&field.name, &field.metadata).to_owned())
-        });
-        columns.map(|name| vec![name]).collect()
     }
 
     /// Keys of rows, encoded: two are equal exactly if their bytes are.

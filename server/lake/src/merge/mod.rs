@@ -51,6 +51,7 @@ use crate::types::{MergeCounts, MergeRule};
 use complete::Completion;
 pub(crate) use keys::Key;
 use keys::LastChanges;
+pub(crate) use old_rows::numbers;
 
 /// The column with the kind of each change.
 pub(crate) const CHANGE_KIND: &str = "_change_kind";

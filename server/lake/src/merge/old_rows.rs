@@ -43,7 +43,7 @@ impl Lake {
             return Ok(0);
         }
         let metadata = RowMetadata { row_id: true, row_address: true, row_versions: false };
-        let projected = Projected::new(dataset, Some(&key.paths()), metadata)?;
+        let projected = Projected::new(dataset, Some(&key.paths(dataset.schema())), metadata)?;
         let bounds = self.bounds(None, None);
         let rows: u64 = pieces.iter().map(|piece| piece.live_rows).sum();
         let few = (last.len() as u64).saturating_mul(ROWS_OF_A_KEY) < rows;
@@ -89,7 +89,7 @@ fn rows_of(batch: &RecordBatch) -> Result<Found<'_>> {
     Ok(Found { rows: batch, ids: numbers(batch, ROW_ID)?, addresses: numbers(batch, ROW_ADDR)? })
 }
 
-pub(super) fn numbers<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a [u64]> {
+pub(crate) fn numbers<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a [u64]> {
     let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<UInt64Type>());
     Ok(column.ok_or_else(|| Error::internal("lance returned rows without their addresses"))?.values())
 }

@@ -8,9 +8,8 @@ use lance_core::ROW_ADDR;
 use lance_table::transaction::Operation;
 use object_store::path::Path;
 
-use super::old_rows::numbers;
 use super::update::Update;
-use super::{Marks, Merged, discard, marks};
+use super::{Marks, Merged, discard, marks, numbers};
 use crate::Lake;
 use crate::commit::{Attempt, Put, Size};
 use crate::error::Result;

@@ -37,7 +37,7 @@ use crate::lance_error::{Missing, detail, from_datafusion, from_lance};
 use crate::types::{Filter, SplitSpec, TableId, VersionSelector};
 use stream::Input;
 
-pub(crate) use projection::Projected;
+pub(crate) use projection::{Projected, system_field};
 pub(crate) use ranges::{Live, Piece};
 pub(crate) use stream::Bounds;
 pub use stream::ScanStream;

@@ -75,7 +75,8 @@ fn metadata_fields(dataset: &Dataset, metadata: RowMetadata) -> Result<Vec<Field
     Ok(fields)
 }
 
-fn system_field(field: &Field) -> Result<LanceField> {
+/// A column that Lance keeps, to be read.
+pub(crate) fn system_field(field: &Field) -> Result<LanceField> {
     LanceField::try_from(field).map_err(|e| Error::internal("a metadata column has no lance type").with_source(e))
 }
 
