@@ -265,12 +265,17 @@ impl Reader {
         if !matches!(error.kind(), ErrorKind::TableVersionNotFound | ErrorKind::StoreUnavailable) {
             return error;
         }
+        // The one before, the one whose changes are read, and the one that comes next.
         let read = self.step.as_ref().map(|step| step.before.as_ref().unwrap_or(&step.after));
-        let Some(version) = read.map(|read| read.manifest().version) else { return error };
-        match self.lake.open_kept(&self.location, &VersionSelector::Version(version)).await {
-            Err(missing) if missing.kind() == ErrorKind::TableVersionNotFound => missing,
-            _ => error,
+        let before = read.or(self.before.as_ref()).map(|read| read.manifest().version);
+        let next = (self.version..=self.split.to).take(2).filter(|version| *version > 0);
+        for version in before.into_iter().chain(next) {
+            match self.lake.open_kept(&self.location, &VersionSelector::Version(version)).await {
+                Err(missing) if missing.kind() == ErrorKind::TableVersionNotFound => return missing,
+                _ => {}
+            }
         }
+        error
     }
 
     /// What the next share of the version is.
